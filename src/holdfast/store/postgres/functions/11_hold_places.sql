@@ -1,0 +1,121 @@
+-- available → held for general admission: quantities of counted pools, a whole batch in one call.
+--
+-- Zones come once each, sorted, in z_*; claims come sorted by request and point at their zone by position. The zones' rows
+-- are locked, then shared out in the order of the requests: a request that does not fit does not keep out a smaller one
+-- behind it. A request gets all of its quantities or none. Places whose hold is over are free, swept or not.
+CREATE OR REPLACE FUNCTION hold_places(
+  p_org uuid, p_window_s integer, p_locks bigint[], p_events uuid[],
+  l_request integer[], l_user uuid[], l_ip text[], l_user_limit integer[], l_ip_limit integer[], l_quantity integer[],
+  z_event uuid[], z_zone smallint[],
+  c_request integer[], c_z integer[], c_quantity integer[], c_hold uuid[],
+  c_user uuid[], c_session text[], c_ip text[], c_keep_ip boolean[], c_agent text[], c_trace text[],
+  c_actor text[], c_source text[], c_hold_type text[], c_ttl_s integer[], c_any_time boolean[]
+) RETURNS SETOF hold_outcome LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+  v_now      timestamptz;
+  v_over     integer[] := '{}';
+  v_retry    integer[];
+  v_room     integer[];
+  v_version  integer[];
+  v_status   text[];
+  v_on_sale  boolean[];
+  v_taken    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
+  v_count    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
+  v_swept    boolean[] := array_fill(false, ARRAY[cardinality(z_zone)]);
+  v_granted  integer[] := array_fill(NULL::integer, ARRAY[cardinality(c_z)]);  -- by claim: the zone's version it made
+  v_fits     boolean;
+  i integer := 1;
+  j integer;
+  z integer;
+BEGIN
+  PERFORM set_config('holdfast.organization_id', p_org::text, true);
+  IF cardinality(p_locks) > 0 THEN
+    PERFORM pg_advisory_xact_lock(k) FROM unnest(p_locks) k;
+  END IF;
+  PERFORM share_events(p_events);
+  FOR z IN 1 .. cardinality(z_zone) LOOP
+    SELECT v_room || (p.capacity - p.held - p.sold), v_version || p.version INTO v_room, v_version
+    FROM (SELECT 1) one LEFT JOIN LATERAL (
+      SELECT * FROM event_zones p
+      WHERE p.organization_id = p_org AND p.event_id = z_event[z] AND p.zone_no = z_zone[z] FOR UPDATE) p ON true;
+  END LOOP;
+  v_now := holdfast_now();
+  SELECT array_agg(e.status::text ORDER BY w.n), array_agg(v_now >= coalesce(e.sale_start, '-infinity')
+           AND v_now <= coalesce(e.sale_end, 'infinity') ORDER BY w.n)
+    INTO v_status, v_on_sale
+  FROM unnest(z_event) WITH ORDINALITY AS w (event_id, n)
+  LEFT JOIN events e ON e.organization_id = p_org AND e.id = w.event_id;
+
+  IF cardinality(l_request) > 0 THEN
+    SELECT o.over, o.retry_after_s INTO v_over, v_retry
+    FROM requests_over_limit(p_org, v_now, p_window_s, l_request, l_user, l_ip, l_user_limit, l_ip_limit, l_quantity) o;
+  END IF;
+
+  WHILE i <= cardinality(c_z) LOOP
+    j := i;
+    v_fits := c_request[i] <> ALL (v_over);
+    WHILE j <= cardinality(c_z) AND c_request[j] = c_request[i] LOOP
+      z := c_z[j];
+      IF v_fits AND v_room[z] < c_quantity[j] AND NOT v_swept[z] THEN
+        v_swept[z] := true;
+        PERFORM end_zone_holds(p_org, z_event[z], z_zone[z], 'expire', NULL,
+          'SYSTEM', NULL, NULL, NULL, NULL, NULL, 'taken over by the next buyer');
+        SELECT p.capacity - p.held - p.sold - v_taken[z], p.version INTO v_room[z], v_version[z] FROM event_zones p
+        WHERE p.organization_id = p_org AND p.event_id = z_event[z] AND p.zone_no = z_zone[z];
+      END IF;
+      v_fits := v_fits AND coalesce(v_room[z] >= c_quantity[j], false)
+        AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z]);
+      j := j + 1;
+    END LOOP;
+    IF v_fits THEN
+      FOR k IN i .. j - 1 LOOP
+        z := c_z[k];
+        v_room[z] := v_room[z] - c_quantity[k];
+        v_taken[z] := v_taken[z] + c_quantity[k];
+        v_count[z] := v_count[z] + 1;
+        v_granted[k] := v_count[z];
+      END LOOP;
+    END IF;
+    i := j;
+  END LOOP;
+
+  UPDATE event_zones p SET held = p.held + w.taken, version = p.version + w.moves
+  FROM unnest(z_event, z_zone, v_taken, v_count) AS w (event_id, zone_no, taken, moves)
+  WHERE w.moves > 0 AND p.organization_id = p_org AND p.event_id = w.event_id AND p.zone_no = w.zone_no
+    AND p.capacity - p.held - p.sold >= w.taken;
+
+  WITH c AS (
+    SELECT z_event[c.z] AS event_id, z_zone[c.z] AS zone_no, v_version[c.z] + c.granted AS version, c.*
+    FROM unnest(c_z, c_quantity, c_hold, c_user, c_session, c_ip, c_keep_ip, c_agent, c_trace, c_actor, c_source, c_hold_type,
+        c_ttl_s, v_granted)
+      AS c (z, quantity, hold_id, user_id, session_id, ip, keep_ip, agent, trace, actor, source, hold_type, ttl_s, granted)
+    WHERE c.granted IS NOT NULL
+  ), placed AS (
+    INSERT INTO holds (organization_id, id, event_id, zone_no, quantity, user_id, session_id, ip, hold_type, actor, source,
+      held_until, created_at)
+    SELECT p_org, c.hold_id, c.event_id, c.zone_no, c.quantity, c.user_id, c.session_id, CASE WHEN c.keep_ip THEN c.ip END,
+      c.hold_type, c.actor, c.source, v_now + make_interval(secs => c.ttl_s), v_now
+    FROM c
+  ), audited AS (
+    INSERT INTO audit_entries (organization_id, at, action, entity_type, entity_id, event_id, actor, user_id, ip, user_agent,
+      request_id, changes)
+    SELECT p_org, v_now, 'seat_reserved', 'SeatHold', c.hold_id, c.event_id, c.actor, c.user_id, c.ip, c.agent, c.trace,
+      jsonb_build_object('zone_no', c.zone_no, 'quantity', c.quantity, 'hold_type', c.hold_type, 'ttl_s', c.ttl_s,
+        'source', c.source)
+    FROM c
+  ), logged AS (
+    INSERT INTO seat_state_events (organization_id, event_id, at, verb, zone_no, quantity, old_state, new_state,
+      version, hold_type, hold_id, session_id, actor, user_id)
+    SELECT p_org, c.event_id, v_now, 'hold', c.zone_no, c.quantity, 'available', 'held',
+      c.version, c.hold_type, c.hold_id, c.session_id, c.actor, c.user_id
+    FROM c
+    RETURNING event_id, id
+  )
+  INSERT INTO outbox (organization_id, at, kind, event_id, log_id)
+  SELECT p_org, v_now, 'SeatReserved', event_id, id FROM logged;
+
+  RETURN QUERY SELECT c.n::integer, c.granted IS NOT NULL, v_now, v_now + make_interval(secs => c.ttl_s),
+    v_version[c.z] + c.granted, CASE WHEN v_room[c.z] IS NULL THEN NULL ELSE 'available' END, NULL::uuid, NULL::text,
+    NULL::timestamptz, v_room[c.z], v_status[c.z], c.any_time OR v_on_sale[c.z], v_retry[array_position(v_over, c.request)]
+  FROM unnest(c_request, c_z, c_ttl_s, c_any_time, v_granted) WITH ORDINALITY AS c (request, z, ttl_s, any_time, granted, n);
+END $$;

@@ -1,0 +1,342 @@
+"""Holding, releasing, extending and selling, as calls of the SQL functions that alone may change a seat's state."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import asyncpg
+import msgspec
+
+from holdfast.accounts.principal import Call
+from holdfast.holds.claims import (
+    MAX_ATTEMPTS,
+    ClaimFacts,
+    Held,
+    HoldRequest,
+    PlacedHold,
+    Unsettled,
+    held_by_another,
+    settle,
+)
+from holdfast.kernel.errors import Refusal
+from holdfast.store.postgres.idempotency import lock_key
+
+Row = asyncpg.Record
+
+
+class Queries(Protocol):
+    """A transaction, or a bare connection (each of the two `hold_…` calls is a transaction by itself)."""
+
+    async def fetch(self, query: str, *args: Any) -> list[Row]: ...
+
+
+HOLD_SEATS = "SELECT * FROM hold_seats(" + ", ".join(f"${i}" for i in range(1, 28)) + ")"
+HOLD_PLACES = "SELECT * FROM hold_places(" + ", ".join(f"${i}" for i in range(1, 28)) + ")"
+
+
+def _limits(requests: Sequence[HoldRequest]) -> tuple[list[int], list[Any], list[Any], list[Any], list[Any], list[int], list[int]]:
+    """The limits to check, by request, and the advisory locks that make the checks exact, sorted."""
+    numbers: list[int] = []
+    users: list[UUID | None] = []
+    ips: list[str | None] = []
+    user_limits: list[int | None] = []
+    ip_limits: list[int | None] = []
+    quantities: list[int] = []
+    locks: set[int] = set()
+    for n, request in enumerate(requests, 1):
+        if not request.limited:
+            continue
+        numbers.append(n)
+        users.append(request.user_id)
+        ips.append(request.ip)
+        user_limits.append(request.user_limit)
+        ip_limits.append(request.ip_limit)
+        quantities.append(request.quantity)
+        salt = request.organization_id.int
+        if request.user_id is not None:
+            locks.add((request.user_id.int ^ salt) & 0x7FFF_FFFF_FFFF_FFFF)
+        if request.ip_limit is not None:
+            locks.add(lock_key("ip", request.organization_id, request.ip))
+    return numbers, users, ips, user_limits, ip_limits, quantities, sorted(locks)
+
+
+async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[list[ClaimFacts]]:
+    """Requests for seats of one organization, no seat twice among them: one call, one transaction, one outcome each."""
+    claims = [(r.event_id, s.ordinal, n, s, r) for n, r in enumerate(requests, 1) for s in r.seats]
+    claims.sort(key=lambda c: c[:2])
+    numbers, users, ips, user_limits, ip_limits, quantities, locks = _limits(requests)
+    events = [c[0] for c in claims]
+    rows = await connection.fetch(
+        HOLD_SEATS,
+        requests[0].organization_id,
+        window_s,
+        locks,
+        sorted(set(events)),
+        len(claims) > len(requests),
+        numbers,
+        users,
+        ips,
+        user_limits,
+        ip_limits,
+        quantities,
+        [c[2] for c in claims],
+        events,
+        [c[1] for c in claims],
+        [c[3].zone_no for c in claims],
+        [c[3].hold_id for c in claims],
+        *_owners([c[4] for c in claims]),
+    )
+    facts: list[list[ClaimFacts]] = [[] for _ in requests]
+    for row in sorted(rows, key=_position):
+        facts[claims[row[0] - 1][2] - 1].append(ClaimFacts(*row))
+    return facts
+
+
+async def hold_places(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[list[ClaimFacts]]:
+    """The same for quantities of general admission."""
+    zones = sorted({(r.event_id, p.zone_no) for r in requests for p in r.places})
+    position = {zone: n for n, zone in enumerate(zones, 1)}
+    claims = [(n, r, p) for n, r in enumerate(requests, 1) for p in r.places]
+    numbers, users, ips, user_limits, ip_limits, quantities, locks = _limits(requests)
+    rows = await connection.fetch(
+        HOLD_PLACES,
+        requests[0].organization_id,
+        window_s,
+        locks,
+        sorted({r.event_id for r in requests}),
+        numbers,
+        users,
+        ips,
+        user_limits,
+        ip_limits,
+        quantities,
+        [zone[0] for zone in zones],
+        [zone[1] for zone in zones],
+        [n for n, _, _ in claims],
+        [position[r.event_id, p.zone_no] for _, r, p in claims],
+        [p.quantity for _, _, p in claims],
+        [p.hold_id for _, _, p in claims],
+        *_owners([r for _, r, _ in claims]),
+    )
+    facts: list[list[ClaimFacts]] = [[] for _ in requests]
+    for row in sorted(rows, key=_position):
+        facts[claims[row[0] - 1][0] - 1].append(ClaimFacts(*row))
+    return facts
+
+
+async def hold_whole(tx: Queries, request: HoldRequest, window_s: int) -> Held:
+    """One request within a transaction of the caller's: seats, places, or both. Raises the refusal, which rolls it back."""
+    kept: list[PlacedHold] = []
+    seats, places = request.seats, request.places
+    for _ in range(MAX_ATTEMPTS):
+        if not seats:
+            break
+        wanted = msgspec.structs.replace(request, seats=seats, places=())
+        outcome = settle(wanted, (await hold_seats(tx, [wanted], window_s))[0])
+        if isinstance(outcome, Refusal):
+            raise outcome
+        if isinstance(outcome, Unsettled):
+            kept += outcome.kept
+            seats = outcome.remaining.seats
+            continue
+        kept += outcome.holds
+        decided_at = outcome.decided_at
+        seats = ()
+    if seats:
+        raise held_by_another(seats[0].ordinal, 0)
+    if places:
+        wanted = msgspec.structs.replace(request, seats=(), places=places)
+        outcome = settle(wanted, (await hold_places(tx, [wanted], window_s))[0])
+        if not isinstance(outcome, Held):
+            raise outcome if isinstance(outcome, Refusal) else held_by_another(0, 0)
+        kept += outcome.holds
+        decided_at = outcome.decided_at
+    return Held(sorted(kept, key=lambda h: (h.ordinal is None, h.ordinal, h.zone_no)), decided_at)
+
+
+def _position(row: Row) -> int:
+    return int(row[0])
+
+
+def _owners(owners: Sequence[HoldRequest]) -> tuple[list[Any], ...]:
+    """The columns that say whose claim it is and on what terms."""
+    return (
+        [r.user_id for r in owners],
+        [r.session_id for r in owners],
+        [r.ip for r in owners],
+        [r.ip_limit is not None for r in owners],
+        [r.user_agent for r in owners],
+        [r.request_id for r in owners],
+        [r.actor for r in owners],
+        [r.source for r in owners],
+        [r.hold_type for r in owners],
+        [r.ttl_s for r in owners],
+        [r.any_time for r in owners],
+    )
+
+
+async def placed_among(connection: Queries, organization_id: UUID, hold_ids: Sequence[UUID]) -> dict[object, Row]:
+    """Which of these holds exist: asked after a connection broke in the middle of a batch."""
+    rows = await connection.fetch(PLACED_AMONG, organization_id, list(hold_ids))
+    return {row["id"]: row for row in rows}
+
+
+PLACED_AMONG = """
+SELECT id, ordinal, zone_no, quantity, hold_type, held_until, created_at
+FROM holds WHERE organization_id = $1 AND id = ANY ($2)
+"""
+
+HOLD_COLUMNS = """
+h.id, h.event_id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.session_id, h.hold_type, h.actor, h.source,
+h.held_until, h.created_at, h.ended_at,
+CASE WHEN h.status = 'active' AND h.held_until <= holdfast_now() THEN 'expired' ELSE h.status::text END AS status,
+holdfast_now() AS now
+"""
+
+GET_HOLD = f"SELECT {HOLD_COLUMNS} FROM holds h WHERE h.organization_id = $1 AND h.id = $2"
+
+GET_HOLDS = f"""
+SELECT {HOLD_COLUMNS} FROM holds h WHERE h.organization_id = $1 AND h.event_id = $2 AND h.id = ANY ($3) ORDER BY h.id
+"""
+
+LIST_OWN = f"""
+SELECT {HOLD_COLUMNS} FROM holds h
+WHERE h.organization_id = $1 AND h.user_id = $2 AND h.status = 'active'
+  AND (h.held_until IS NULL OR h.held_until > holdfast_now()) AND ($3::uuid IS NULL OR h.event_id = $3)
+  AND ($4::uuid IS NULL OR h.id > $4)
+ORDER BY h.id LIMIT $5
+"""
+
+LIST_OF_EVENT = f"""
+SELECT {HOLD_COLUMNS} FROM holds h
+WHERE h.organization_id = $1 AND h.event_id = $2 AND h.status = 'active'
+  AND (h.held_until IS NULL OR h.held_until > holdfast_now())
+  AND ($3::text IS NULL OR h.hold_type = $3) AND ($4::uuid IS NULL OR h.user_id = $4)
+  AND ($5::smallint IS NULL OR h.zone_no = $5)
+  AND ($6::float8 IS NULL OR h.held_until <= holdfast_now() + make_interval(secs => $6))
+  AND ($7::uuid IS NULL OR h.id > $7)
+ORDER BY h.id LIMIT $8
+"""
+
+RELEASE = "SELECT hold_id, verb FROM release_holds($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+EXTEND = "SELECT extend_hold($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+
+
+class Transactional(Queries, Protocol):
+    async def fetchrow(self, query: str, *args: Any) -> Row | None: ...
+    async def fetchval(self, query: str, *args: Any) -> Any: ...
+    async def execute(self, query: str, *args: Any) -> str: ...
+
+
+async def get_hold(tx: Transactional, organization_id: UUID, hold_id: UUID) -> Row | None:
+    return await tx.fetchrow(GET_HOLD, organization_id, hold_id)
+
+
+async def get_holds(tx: Transactional, organization_id: UUID, event_id: UUID, hold_ids: Sequence[UUID]) -> list[Row]:
+    return await tx.fetch(GET_HOLDS, organization_id, event_id, list(hold_ids))
+
+
+async def list_own_holds(
+    tx: Transactional, organization_id: UUID, user_id: UUID, event_id: UUID | None, after: UUID | None, limit: int
+) -> list[Row]:
+    return await tx.fetch(LIST_OWN, organization_id, user_id, event_id, after, limit)
+
+
+async def list_event_holds(
+    tx: Transactional,
+    organization_id: UUID,
+    event_id: UUID,
+    *,
+    hold_type: str | None = None,
+    user_id: UUID | None = None,
+    zone_no: int | None = None,
+    expiring_within_s: float | None = None,
+    after: UUID | None = None,
+    limit: int,
+) -> list[Row]:
+    return await tx.fetch(
+        LIST_OF_EVENT, organization_id, event_id, hold_type, user_id, zone_no, expiring_within_s, after, limit
+    )
+
+
+async def release_holds(
+    tx: Transactional, call: Call, hold_ids: Sequence[UUID], reason: str | None, session_id: str | None = None
+) -> dict[UUID, str]:
+    """Frees these holds' seats; answers what was done to each that was still active: 'release' or 'expire'."""
+    who = call.principal
+    rows = await tx.fetch(
+        RELEASE,
+        call.organization_id,
+        list(hold_ids),
+        who.actor.value,
+        who.user_id,
+        session_id,
+        call.ip,
+        call.user_agent,
+        call.request_id,
+        reason,
+    )
+    return {row["hold_id"]: row["verb"] for row in rows}
+
+
+async def extend_hold(tx: Transactional, call: Call, hold_id: UUID, ttl_s: int, cap_s: int) -> datetime | None:
+    """The new end, or none where the hold is over or already as long as allowed."""
+    who = call.principal
+    until: datetime | None = await tx.fetchval(
+        EXTEND,
+        call.organization_id,
+        hold_id,
+        ttl_s,
+        cap_s,
+        who.actor.value,
+        who.user_id,
+        call.ip,
+        call.user_agent,
+        call.request_id,
+    )
+    return until
+
+
+AUDIT_REFUSALS = """
+INSERT INTO audit_entries (organization_id, at, action, entity_type, event_id, actor, user_id, ip, user_agent, request_id,
+  reason, changes)
+SELECT $1, holdfast_now(), 'seat_reserve_failed', 'Seat', r.event_id, r.actor, r.user_id, r.ip, r.agent, r.trace, r.reason,
+  r.changes::jsonb
+FROM unnest($2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
+  AS r (event_id, actor, user_id, ip, agent, trace, reason, changes)
+"""
+
+
+async def audit_refusals(tx: Transactional, organization_id: UUID, columns: Sequence[Sequence[Any]]) -> None:
+    await tx.execute(AUDIT_REFUSALS, organization_id, *columns)
+
+
+DUE = """
+SELECT array_agg(DISTINCT d.organization_id) AS organizations, min(d.held_until) AS oldest FROM (
+  SELECT h.organization_id, h.held_until FROM holds h
+  WHERE h.status = 'active' AND h.held_until <= holdfast_now() - make_interval(secs => $1)
+  ORDER BY h.held_until LIMIT 10000) d
+"""
+NEXT_DUE = """
+SELECT greatest(0, extract(epoch FROM min(h.held_until) - holdfast_now()))::float8 FROM holds h
+WHERE h.status = 'active' AND h.held_until IS NOT NULL
+"""
+EXPIRE_DUE = "SELECT expired, seen FROM expire_due_holds($1, $2, $3)"
+
+
+async def organizations_with_due_holds(tx: Transactional, grace_s: float) -> list[UUID]:
+    """Across organizations, as the engine's role: whose holds are over. Nothing else is visible to it."""
+    row = await tx.fetchrow(DUE, grace_s)
+    return list(row["organizations"] or []) if row is not None else []
+
+
+async def seconds_to_next_expiry(tx: Transactional) -> float | None:
+    seconds: float | None = await tx.fetchval(NEXT_DUE)
+    return seconds
+
+
+async def expire_due_holds(connection: Queries, organization_id: UUID, grace_s: float, limit: int) -> tuple[int, int]:
+    """One bounded step of the sweeper: how many holds it expired, and how many it saw due."""
+    (row,) = await connection.fetch(EXPIRE_DUE, organization_id, grace_s, limit)
+    return row["expired"], row["seen"]

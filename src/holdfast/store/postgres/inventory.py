@@ -1,0 +1,144 @@
+"""An event's inventory: making it, reading it, blocking seats. States change only inside the SQL functions called here."""
+
+from typing import Any
+from uuid import UUID
+
+from holdfast.accounts.principal import Call
+from holdfast.holds.lifecycle import Actor
+from holdfast.seating.layout import Layout
+from holdfast.store.postgres.database import Row, Transaction
+
+MAKE_INVENTORY = "SELECT make_inventory($1, $2, $3::smallint[], $4::smallint[], $5::integer[])"
+BLOCK_SEATS = "SELECT block_seats($1, $2, $3::integer[], $4, $5, $6, $7, $8, $9, $10)"
+UNBLOCK_SEATS = "SELECT unblock_seats($1, $2, $3::integer[], $4, $5, $6, $7, $8, $9)"
+
+# A seat whose hold is over is free, whether or not the sweeper has been there: that is what a buyer would find.
+_SEATS = """
+WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
+SELECT * FROM (
+  SELECT s.ordinal, s.booking_id, s.version, s.block_reason, f.state, f.hold_type,
+    CASE WHEN f.state = 'held' THEN s.held_until END AS held_until
+  FROM t CROSS JOIN event_seats s
+  CROSS JOIN LATERAL (SELECT
+    CASE WHEN s.state = 'held' AND s.held_until <= t.now THEN 'available' ELSE s.state::text END AS state,
+    CASE WHEN s.state = 'held' AND s.held_until <= t.now THEN NULL ELSE s.hold_type END AS hold_type) f
+"""
+LIST_SEATS = f"""{_SEATS}
+  WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal >= $3 AND s.ordinal < $4) seats
+WHERE ($5::text IS NULL OR state = $5) AND ($6::text IS NULL OR hold_type = $6)
+ORDER BY ordinal LIMIT $7
+"""
+FIND_SEAT = f"{_SEATS} WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal = $3) seats"
+FIND_STATES = """
+SELECT ordinal, state::text FROM event_seats
+WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) ORDER BY ordinal
+"""
+LIST_ZONES = """
+WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
+SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.version, z.held - coalesce(l.lapsed, 0)::integer AS held
+FROM t CROSS JOIN event_zones z
+LEFT JOIN LATERAL (
+  SELECT sum(h.quantity) AS lapsed FROM holds h
+  WHERE h.organization_id = $1 AND h.event_id = $2 AND h.zone_no = z.zone_no AND h.ordinal IS NULL
+    AND h.status = 'active' AND h.held_until <= t.now) l ON true
+WHERE z.organization_id = $1 AND z.event_id = $2 ORDER BY z.zone_no
+"""
+FIND_ACTIVE_HOLDS = """
+SELECT id FROM holds
+WHERE organization_id = $1 AND event_id = $2 AND status = 'active' AND hold_type = ANY ($3::text[])
+ORDER BY ordinal NULLS LAST, zone_no, id
+"""
+RELEASE_HOLDS = """
+SELECT count(*) FROM release_holds($1, $2::uuid[], $3, NULL, NULL, $4, $5, $6, $7)
+"""
+CHUNK = 5_000
+
+
+async def make_inventory(tx: Transaction, organization_id: UUID, event_id: UUID, layout: Layout) -> None:
+    """One row a seat and one a GA zone. The caller owns the event's lock."""
+    ga = [zone for zone in layout.zones if zone.is_ga]
+    await tx.execute(
+        MAKE_INVENTORY,
+        organization_id,
+        event_id,
+        layout.zone_nos,
+        [zone.zone_no for zone in ga],
+        [zone.capacity for zone in ga],
+    )
+
+
+async def list_seats(
+    tx: Transaction,
+    organization_id: UUID,
+    event_id: UUID,
+    ordinals: range,
+    *,
+    state: str | None,
+    hold_type: str | None,
+    limit: int,
+) -> list[Row]:
+    return await tx.fetch(
+        LIST_SEATS, organization_id, event_id, ordinals.start, ordinals.stop, state, hold_type, limit
+    )
+
+
+async def find_seat(tx: Transaction, organization_id: UUID, event_id: UUID, ordinal: int) -> Row | None:
+    return await tx.fetchrow(FIND_SEAT, organization_id, event_id, ordinal)
+
+
+async def find_states(
+    tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int]
+) -> dict[int, str]:
+    rows = await tx.fetch(FIND_STATES, organization_id, event_id, ordinals)
+    return {row["ordinal"]: row["state"] for row in rows}
+
+
+async def list_zones(tx: Transaction, organization_id: UUID, event_id: UUID) -> list[Row]:
+    return await tx.fetch(LIST_ZONES, organization_id, event_id)
+
+
+async def block_seats(
+    tx: Transaction, call: Call, event_id: UUID, ordinals: list[int], reason: str, *, force: bool
+) -> list[int]:
+    """Answers the seats it blocked: not those blocked before, nor (without `force`) those sold.
+    The caller shares the event's lock."""
+    blocked: list[int] = await tx.fetchval(
+        BLOCK_SEATS, call.organization_id, event_id, ordinals, force, *_asker(call), reason
+    )
+    return blocked
+
+
+async def unblock_seats(
+    tx: Transaction, call: Call, event_id: UUID, ordinals: list[int], reason: str | None
+) -> list[int]:
+    """Answers the seats it unblocked. The caller shares the event's lock."""
+    unblocked: list[int] = await tx.fetchval(
+        UNBLOCK_SEATS, call.organization_id, event_id, ordinals, *_asker(call), reason
+    )
+    return unblocked
+
+
+async def release_event_holds(
+    tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str
+) -> int:
+    """Gives back what is held under these types, in the engine's own name. The caller owns the event's lock."""
+    rows = await tx.fetch(FIND_ACTIVE_HOLDS, call.organization_id, event_id, hold_types)
+    hold_ids = [row["id"] for row in rows]
+    released = 0
+    for start in range(0, len(hold_ids), CHUNK):
+        released += await tx.fetchval(
+            RELEASE_HOLDS,
+            call.organization_id,
+            hold_ids[start : start + CHUNK],
+            Actor.SYSTEM.value,
+            call.ip,
+            call.user_agent,
+            call.request_id,
+            reason,
+        )
+    return released
+
+
+def _asker(call: Call) -> tuple[Any, ...]:
+    principal = call.principal
+    return principal.actor.value, principal.user_id, call.ip, call.user_agent, call.request_id
