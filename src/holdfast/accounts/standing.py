@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.accounts.credentials import ApiKeyText, TokenClaims, at_least, require_current, secret_matches
 from holdfast.accounts.principal import MANAGERS, STAFF, Principal, Role
+from holdfast.accounts.records import Origin
 from holdfast.holds.lifecycle import Actor
 from holdfast.kernel.errors import Forbidden, Unauthorized
 
@@ -30,6 +31,13 @@ class KeyStanding(msgspec.Struct, frozen=True, kw_only=True):
     remaining_s: float | None
     """Until it expires; None: never. Zero or less: it has."""
     revoked: bool
+
+
+class TenantAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """May look after what a tenant's organizations share: the tenant's own key, or a superadmin of one of them."""
+
+    tenant_id: UUID
+    origin: Origin
 
 
 def token_principal(claims: TokenClaims, standing: Standing | None) -> Principal:

@@ -133,12 +133,22 @@ class BookingV2:
     async def _move(self, call: Call, event_id: UUID, wanted: StateSelection, verb: str) -> bool:
         view = await self._event(call, event_id)
         hold_type = self._hold_type_for(view, wanted, verb)
-        types_when_sold = [n for n, t in view.hold_types.items() if BookingState.SOLD in t.hold_type.valid_states]
+        types_when_sold = [
+            n for n, t in view.hold_types.items() if BookingState.SOLD in t.hold_type.valid_states
+        ]
 
         async def work(tx: Transaction) -> bool:
             chosen = await self._find(tx, call, view, wanted)
             moved = await store.move_selection(
-                tx, call, view.id, verb, chosen.session_id, chosen.ordinals, chosen.groups, hold_type, types_when_sold
+                tx,
+                call,
+                view.id,
+                verb,
+                chosen.session_id,
+                chosen.ordinals,
+                chosen.groups,
+                hold_type,
+                types_when_sold,
             )
             if not moved:
                 raise NotInExpectedState("not in the expected state")
@@ -151,7 +161,9 @@ class BookingV2:
         if wanted.hold_type is None:
             return None
         if verb in ("release", "revert_sale"):
-            raise InvalidRequest("This call takes no holdType: going back to ACTIVE clears it.", pointer="/holdType")
+            raise InvalidRequest(
+                "This call takes no holdType: going back to ACTIVE clears it.", pointer="/holdType"
+            )
         resolved = find_hold_type(view, wanted.hold_type, BookingState.SOLD)
         if verb == "direct_sale" and not resolved.hold_type.skip_locked_state:
             raise InvalidRequest(
@@ -231,7 +243,10 @@ def _require_shape(wanted: StateSelection, seats_max: int) -> None:
         raise InvalidRequest("Name at least one seat or group.", pointer="/seats")
     if len(wanted.seats) + len(wanted.group_of_seats) > seats_max:
         raise InvalidRequest(f"At most {seats_max} seats in one call.", pointer="/seats")
-    for field, ids in (("seats", [s.id for s in wanted.seats]), ("groupOfSeats", [g.id for g in wanted.group_of_seats])):
+    for field, ids in (
+        ("seats", [s.id for s in wanted.seats]),
+        ("groupOfSeats", [g.id for g in wanted.group_of_seats]),
+    ):
         if len(set(ids)) < len(ids):
             raise InvalidRequest("The same id is named twice.", pointer=f"/{field}")
         if any(not 0 < i < 2**31 for i in ids):

@@ -56,13 +56,12 @@ class HoldRequest(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str | None
 
     @property
-    def limited(self) -> bool:
-        return self.user_limit is not None or self.ip_limit is not None
+    def hold_ids(self) -> list[UUID]:
+        return [s.hold_id for s in self.seats] + [p.hold_id for p in self.places]
 
     @property
-    def quantity(self) -> int:
-        """Holds it counts for under a limit: one a seat, one a zone, whatever the number of places."""
-        return len(self.seats) + len(self.places)
+    def limited(self) -> bool:
+        return self.user_limit is not None or self.ip_limit is not None
 
 
 class PlacedHold(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +146,9 @@ def settle(request: HoldRequest, facts: Sequence[ClaimFacts]) -> Held | Unsettle
                 )
             )
         elif fact.state == SeatState.AVAILABLE or (
-            fact.state == SeatState.HELD and fact.held_until is not None and fact.held_until <= fact.decided_at
+            fact.state == SeatState.HELD
+            and fact.held_until is not None
+            and fact.held_until <= fact.decided_at
         ):
             settled_elsewhere = True  # taken together with another seat that failed, or freed a moment ago
         else:
@@ -232,5 +233,9 @@ def held_by_another(ordinal: int, expires_in: int | None) -> SeatHeldByAnother:
 
 def _zone_refusal(request: HoldRequest, index: int, fact: ClaimFacts) -> Refusal:
     zone_no = request.places[index - len(request.seats)].zone_no
-    left = "no places are" if not fact.room else f"only {fact.room} {'place is' if fact.room == 1 else 'places are'}"
+    left = (
+        "no places are"
+        if not fact.room
+        else f"only {fact.room} {'place is' if fact.room == 1 else 'places are'}"
+    )
     return ZoneAtCapacity(f"Not enough room: {left} left in this zone.", available=fact.room, zone_no=zone_no)

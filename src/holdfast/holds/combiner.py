@@ -35,7 +35,9 @@ from holdfast.kernel.errors import Overloaded, Refusal, ReservationFailed, SeatH
 
 log = structlog.get_logger(__name__)
 
-BATCHES = Histogram("holdfast_batch_claims", "Claims in a batch of the writer", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256))
+BATCHES = Histogram(
+    "holdfast_batch_claims", "Claims in a batch of the writer", buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256)
+)
 WAITING = Gauge("holdfast_writer_waiting", "Requests waiting for the batching writer")
 BATCH_FAILURES = Counter("holdfast_batch_failures_total", "Batches that failed as a whole", ["reason"])
 
@@ -119,7 +121,9 @@ class Combiner:
         self._closing = False
 
     def start(self) -> None:
-        self._lanes = [asyncio.create_task(self._lane(), name=f"combiner-{n}") for n in range(self._lane_count)]
+        self._lanes = [
+            asyncio.create_task(self._lane(), name=f"combiner-{n}") for n in range(self._lane_count)
+        ]
 
     async def close(self) -> None:
         """Finishes what was accepted, then stops."""
@@ -130,7 +134,9 @@ class Combiner:
     def submit(self, request: HoldRequest) -> "asyncio.Future[Held]":
         """Queues a request of seats alone or of places alone; the future brings its holds or raises its refusal."""
         if self._closing or self._waiting >= self._queue_limit:
-            raise Overloaded("Too many people are asking at once. Please try again in a moment.", retry_after_s=1)
+            raise Overloaded(
+                "Too many people are asking at once. Please try again in a moment.", retry_after_s=1
+            )
         self._sequence += 1
         waiting = _Waiting(request, asyncio.get_running_loop().create_future(), self._sequence)
         self._enqueue(waiting)
@@ -269,7 +275,9 @@ class Combiner:
         except BatchLost:
             late = [w for w in members if now - w.arrived > self._deadline_s]
             for waiting in late:
-                _refuse(waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2))
+                _refuse(
+                    waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2)
+                )
             return [w for w in members if not w.future.done()]
         again = []
         for waiting, held in zip(members, found, strict=True):
@@ -285,7 +293,9 @@ class Combiner:
             return
         if isinstance(outcome, Held):
             if waiting.kept:
-                outcome = Held(sorted(waiting.kept + outcome.holds, key=lambda h: h.ordinal or 0), outcome.decided_at)
+                outcome = Held(
+                    sorted(waiting.kept + outcome.holds, key=lambda h: h.ordinal or 0), outcome.decided_at
+                )
             waiting.future.set_result(outcome)
         elif isinstance(outcome, Refusal):
             _refuse(waiting, outcome)
@@ -305,7 +315,9 @@ class Combiner:
             leader = batch.seats[key]
             answer = _shared_answer(leader, key)
             for waiting in followers:
-                mine = waiting.request.user_id is not None and waiting.request.user_id == leader.request.user_id
+                mine = (
+                    waiting.request.user_id is not None and waiting.request.user_id == leader.request.user_id
+                )
                 known_in_time = answer is not None and (answer[1] or waiting.sequence <= batch.sequence)
                 if answer is None or mine or not known_in_time:
                     requeue.append(waiting)
@@ -316,7 +328,10 @@ class Combiner:
 
     def _fail(self, members: Sequence[_Waiting], reason: str) -> None:
         for waiting in members:
-            _refuse(waiting, ReservationFailed("The reservation could not be made. Nothing was changed.", reason=reason))
+            _refuse(
+                waiting,
+                ReservationFailed("The reservation could not be made. Nothing was changed.", reason=reason),
+            )
 
 
 def _alone(waiting: _Waiting) -> _Batch:

@@ -58,12 +58,16 @@ def any_time(call: Call, hold_type: HoldType) -> bool:
     return call.principal.actor in (Actor.ADMIN, Actor.API) and hold_type.name != CART
 
 
-def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int) -> HoldRequest:
+def plan_hold(
+    view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int
+) -> HoldRequest:
     """The claims to make for this caller, or the refusal that comes before any seat is looked at."""
     resolved = find_hold_type(view, asked.hold_type, BookingState.LOCKED)
     if call.principal.actor is Actor.CUSTOMER and Actor.CUSTOMER not in resolved.hold_type.release_api:
         # Who could not let go of it again may not take it: business holds are the organiser's to place.
-        raise HoldTypeNotPermitted(f"The hold type {resolved.name} is placed by organisers only.", hold_type=resolved.name)
+        raise HoldTypeNotPermitted(
+            f"The hold type {resolved.name} is placed by organisers only.", hold_type=resolved.name
+        )
     ordinals = find_ordinals(view.layout, asked.seats)
     places = _find_places(view.layout, asked.places)
     zones = [view.layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
@@ -156,5 +160,6 @@ def _require_few(call: Call, quantity: int, per_booking: int, bulk_max: int) -> 
     allowed = per_booking if call.principal.actor is Actor.CUSTOMER else bulk_max
     if quantity > allowed:
         raise TooManySeats(
-            f"{quantity} seats were asked for; at most {allowed} are allowed in one booking.", max_seats=allowed
+            f"{quantity} seats were asked for; at most {allowed} are allowed in one booking.",
+            max_seats=allowed,
         )

@@ -5,7 +5,9 @@ import time
 import uuid
 from typing import Final
 
-from asyncpg.pgproto.pgproto import UUID as FastUUID  # a uuid.UUID made in C, ten times cheaper to create and to send
+from asyncpg.pgproto.pgproto import (
+    UUID as FastUUID,
+)  # a uuid.UUID made in C, ten times cheaper to create and to send
 
 _RANDOM_BLOCK: Final = 10 * 512
 _pool = b""

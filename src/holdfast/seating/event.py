@@ -10,7 +10,6 @@ from uuid import UUID
 import msgspec
 
 from holdfast.kernel.errors import (
-    Conflict,
     EventNotAvailable,
     EventSalesClosed,
     EventUnavailable,
@@ -37,6 +36,7 @@ from holdfast.seating.reading import (
     read_object,
     read_text,
 )
+from holdfast.seating.refusals import EventFrozen
 from holdfast.seating.validate import LayoutInvalid, parse_ga_zones
 
 NAME_CHARS = 200
@@ -67,12 +67,6 @@ EVENT_MOVES: dict[EventStatus, tuple[EventStatus, ...]] = {
 
 class EventInvalid(DocumentInvalid):
     """What was said of an event cannot stand; `problems` says where."""
-
-
-class EventFrozen(Conflict):
-    """A field that may no longer change in the event's present state."""
-
-    code = "event_frozen"
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -326,9 +320,7 @@ def _read_reference(
     return LayoutReference(layout_id, version if version is not None else latest_version)
 
 
-def _read_own_zones(
-    problems: Problems, source: Object, event_id: UUID
-) -> tuple[list[Any] | None, Layout | None]:
+def _read_own_zones(problems: Problems, source: Object, event_id: UUID) -> tuple[list[Any] | None, Layout | None]:
     zones = source.get("zones")
     if zones is None:
         return None, None
@@ -342,9 +334,7 @@ def _read_own_zones(
     return zones, layout
 
 
-_INSTANT = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:?\d\d)", re.ASCII
-)
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:?\d\d)", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _YEARS = range(1970, 9000)
 

@@ -9,16 +9,17 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from datetime import date, datetime
+from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
 
 import msgspec
 
 from holdfast.holds.hold_types import HoldTypesConfig, ResolvedHoldType, resolve_hold_types
-from holdfast.seating.event import Event, EventStatus, Price, permitted_overrides
+from holdfast.seating.event import Event, permitted_overrides
 from holdfast.seating.layout import Layout
-from holdfast.seating.policy import PolicyValue, SeatingPolicy, apply_overrides, parse_policy
+from holdfast.seating.policy import SeatingPolicy, apply_overrides, parse_policy
+from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.postgres import events, layouts
 from holdfast.store.postgres.database import Database
@@ -31,31 +32,6 @@ _THREAD_FROM_BYTES = 200_000
 
 EventKey = tuple[UUID, UUID]
 LayoutKey = tuple[UUID, UUID, int | bytes]
-
-
-class EventView(msgspec.Struct, frozen=True, kw_only=True):
-    """An event as it was at one moment, with everything a request needs to be decided by."""
-
-    organization_id: UUID
-    tenant_id: UUID
-    id: UUID
-    name: str
-    status: EventStatus
-    layout_id: UUID | None
-    layout_version: int | None
-    sale_start: datetime | None
-    sale_end: datetime | None
-    days: tuple[date, ...]
-    currency: str | None
-    prices: tuple[Price, ...]
-    overrides: dict[str, PolicyValue]
-    """Those that count: fields locked since are left out."""
-    layout: Layout
-    hold_types: dict[str, ResolvedHoldType]
-    policy: SeatingPolicy | None
-    """The organization's own; None where it never stated one."""
-    effective_policy: SeatingPolicy
-    """That, or the defaults, with the event's overrides."""
 
 
 class _Entry:
@@ -71,6 +47,7 @@ class Catalogue:
         self._database = database
         self._entries: OrderedDict[EventKey, _Entry] = OrderedDict()
         self._loading: dict[EventKey, asyncio.Task[EventView | None]] = {}
+        self._tasks: set[asyncio.Task[EventView | None]] = set()
         self._forgotten = 0
         """Counts the calls of `forget`: what was being read while it was called is not kept."""
         self._layouts = _Layouts(settings.layout_cache_seats)
@@ -130,7 +107,7 @@ class Catalogue:
             del self._loading[key]
 
     async def close(self) -> None:
-        tasks = list(self._loading.values())
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -141,10 +118,12 @@ class Catalogue:
         if task is None:
             task = asyncio.get_running_loop().create_task(self._load(key))
             self._loading[key] = task
+            self._tasks.add(task)
             task.add_done_callback(lambda done: self._loaded(key, done))
         return task
 
     def _loaded(self, key: EventKey, task: asyncio.Task[EventView | None]) -> None:
+        self._tasks.discard(task)
         if self._loading.get(key) is task:
             del self._loading[key]
         if not task.cancelled():
@@ -171,10 +150,12 @@ class Catalogue:
         async with self._database.transaction(organization_id) as tx:
             config = await events.find_organization(tx, organization_id)
             stored = await events.find_event(tx, organization_id, event_id)
+            now = await tx.now()
+            read_monotonic = time.monotonic()
         if config is None or stored is None:
             return None
         layout = await self._layout_of(organization_id, stored)
-        return make_view(organization_id, config, stored.event, layout)
+        return make_view(organization_id, config, stored.event, layout, now, read_monotonic)
 
     async def _layout_of(self, organization_id: UUID, stored: events.StoredEvent) -> Layout:
         event = stored.event
@@ -221,6 +202,8 @@ class _Layouts:
         return layout
 
     def _keep(self, key: LayoutKey, layout: Layout) -> None:
+        if key in self._kept:
+            return
         self._kept[key] = layout
         self._seats += _weight(layout)
         while self._seats > self._seats_max and len(self._kept) > 1:
@@ -239,7 +222,12 @@ def _weight(layout: Layout) -> int:
 
 
 def make_view(
-    organization_id: UUID, config: events.OrganizationConfig, event: Event, layout: Layout
+    organization_id: UUID,
+    config: events.OrganizationConfig,
+    event: Event,
+    layout: Layout,
+    read_at: datetime,
+    read_monotonic: float,
 ) -> EventView:
     policy = read_policy(config.policy)
     overrides = permitted_overrides(policy, event.overrides)
@@ -261,6 +249,8 @@ def make_view(
         hold_types=read_hold_types(config.tenant_config, config.config),
         policy=policy,
         effective_policy=apply_overrides(policy or SeatingPolicy(), overrides),
+        read_at=read_at,
+        read_monotonic=read_monotonic,
     )
 
 

@@ -5,10 +5,16 @@ from uuid import UUID
 from prometheus_client import Counter, Gauge
 
 from holdfast.store.postgres.database import Database
-from holdfast.store.postgres.holds import expire_due_holds, organizations_with_due_holds, seconds_to_next_expiry
+from holdfast.store.postgres.holds import (
+    expire_due_holds,
+    organizations_with_due_holds,
+    seconds_to_next_expiry,
+)
 
 EXPIRED = Counter("holdfast_holds_expired_total", "Holds expired by the sweeper")
-BACKLOG = Gauge("holdfast_sweeper_organizations_due", "Organizations with holds that are over and not yet swept")
+BACKLOG = Gauge(
+    "holdfast_sweeper_organizations_due", "Organizations with holds that are over and not yet swept"
+)
 
 LONGEST_PAUSE_S = 1.0
 SHORTEST_PAUSE_S = 0.02
@@ -41,7 +47,9 @@ class ExpireHolds:
         total = 0
         while True:
             async with self._database.connection() as connection:
-                expired, seen = await expire_due_holds(connection, organization_id, self._grace_s, self._batch)
+                expired, seen = await expire_due_holds(
+                    connection, organization_id, self._grace_s, self._batch
+                )
             total += expired
             EXPIRED.inc(expired)
             if expired < self._batch or seen < self._batch:

@@ -19,9 +19,7 @@ from holdfast.store.embedded.errors import BinariesMissingError
 
 EMBEDDED_DIR_VARIABLE = "HOLDFAST_EMBEDDED_DIR"
 _DEFAULT_EMBEDDED_DIR = "/var/lib/holdfast/embedded"
-_NOT_NEEDED_TO_RUN = shutil.ignore_patterns(
-    "include", "doc", "pgxs", "pkgconfig", "*.a", "*.py", "__pycache__"
-)
+_NOT_NEEDED_TO_RUN = shutil.ignore_patterns("include", "doc", "pgxs", "pkgconfig", "*.a", "*.py", "__pycache__")
 
 
 @dataclass(frozen=True)
@@ -137,9 +135,7 @@ def _copy_atomically(tree: ProgramTree, target: Path) -> None:
     unfinished = Path(tempfile.mkdtemp(prefix=".unfinished-", dir=target.parent))
     try:
         for folder in tree.folders:
-            shutil.copytree(
-                tree.parent / folder, unfinished / folder, symlinks=True, ignore=_NOT_NEEDED_TO_RUN
-            )
+            shutil.copytree(tree.parent / folder, unfinished / folder, symlinks=True, ignore=_NOT_NEEDED_TO_RUN)
         _make_readable_by_all(unfinished)
         unfinished.rename(target)
     except OSError:
@@ -186,6 +182,4 @@ def _wheel_version(wheel: str) -> str:
 
 
 def _reinstall() -> str:
-    return (
-        f"reinstall holdfast on a supported platform (this one is {platform.system()} {platform.machine()})."
-    )
+    return f"reinstall holdfast on a supported platform (this one is {platform.system()} {platform.machine()})."

@@ -194,9 +194,7 @@ def _holds_database(home: Path) -> bool:
     if (home / "PG_VERSION").exists():
         return True
     if home.exists() and any(home.iterdir()):
-        raise UnknownContentsError(
-            f"{home} holds files but no database: move it away, or choose another data folder."
-        )
+        raise UnknownContentsError(f"{home} holds files but no database: move it away, or choose another data folder.")
     return False
 
 

@@ -127,9 +127,7 @@ class EmbeddedServer(ABC, Generic[AddressT]):
         except PermissionError as error:
             raise not_writable(Path(error.filename or self._folder.root)) from error
         except OSError as error:
-            raise EmbeddedServerError(
-                f"{self.title} cannot be started on {self._folder.root}: {error}."
-            ) from error
+            raise EmbeddedServerError(f"{self.title} cannot be started on {self._folder.root}: {error}.") from error
 
     def stop(self) -> None:
         """Stops the server, if we started it, and waits for its end."""

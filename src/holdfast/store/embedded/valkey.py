@@ -55,9 +55,7 @@ class ValkeyServer(EmbeddedServer[ValkeyAddress]):
     def _command(self, account: Account | None, socket_dir: str) -> Sequence[str]:
         in_home = socket_dir == str(self._folder.home)
         path = _SOCKET_NAME if in_home else f"{socket_dir}/{_SOCKET_NAME}"
-        chosen = {
-            name.lower(): value for name, value in self._settings.items() if name.lower() != "unixsocket"
-        }
+        chosen = {name.lower(): value for name, value in self._settings.items() if name.lower() != "unixsocket"}
         settings = {**DEFAULT_SETTINGS, **chosen, **FIXED_SETTINGS}
         options = [word for name, value in settings.items() for word in (f"--{name}", *_words(value))]
         return [str(program_for(account, valkey_programs())), *options, "--unixsocket", path]

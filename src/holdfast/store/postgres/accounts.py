@@ -10,8 +10,8 @@ import asyncpg
 import msgspec
 
 from holdfast.accounts.credentials import ApiKeyText, secret_hash, shown_prefix
-from holdfast.accounts.principal import Call, Role
-from holdfast.accounts.records import ApiKey, Member, MemberChange, Organization
+from holdfast.accounts.principal import Role
+from holdfast.accounts.records import ApiKey, Member, MemberChange, Organization, Origin
 from holdfast.accounts.refusals import EmailTaken, UserExists
 from holdfast.accounts.standing import KeyStanding, Standing
 from holdfast.kernel.ids import new_id
@@ -52,7 +52,8 @@ async def insert_organization(tx: Transaction, organization_id: UUID, tenant_id:
 
 async def find_organization(tx: Transaction, organization_id: UUID) -> Organization | None:
     row = await tx.fetchrow(
-        "SELECT organization_id, tenant_id, name FROM organizations WHERE organization_id = $1", organization_id
+        "SELECT organization_id, tenant_id, name FROM organizations WHERE organization_id = $1",
+        organization_id,
     )
     return None if row is None else Organization(**dict(row))
 
@@ -66,7 +67,8 @@ async def organizations_of_tenant(engine_tx: Transaction, tenant_id: UUID) -> li
 async def organization_of_event(engine_tx: Transaction, event_id: UUID) -> UUID | None:
     """Of an event that is on sale. Looks across organizations: in an engine's transaction."""
     found: UUID | None = await engine_tx.fetchval(
-        "SELECT organization_id FROM events WHERE id = $1 AND status IN ('published', 'live') LIMIT 1", event_id
+        "SELECT organization_id FROM events WHERE id = $1 AND status IN ('published', 'live') LIMIT 1",
+        event_id,
     )
     return found
 
@@ -84,9 +86,7 @@ async def tenant_config(tx: Transaction, tenant_id: UUID) -> str | None:
 
 
 async def store_organization_config(tx: Transaction, organization_id: UUID, config: str) -> None:
-    await tx.execute(
-        "UPDATE organizations SET config = $2::jsonb WHERE organization_id = $1", organization_id, config
-    )
+    await tx.execute("UPDATE organizations SET config = $2::jsonb WHERE organization_id = $1", organization_id, config)
 
 
 async def store_tenant_config(tx: Transaction, tenant_id: UUID, config: str) -> None:
@@ -102,9 +102,7 @@ async def policy(tx: Transaction, organization_id: UUID) -> str | None:
 
 
 async def store_policy(tx: Transaction, organization_id: UUID, stated: str) -> None:
-    await tx.execute(
-        "UPDATE organizations SET policy = $2::jsonb WHERE organization_id = $1", organization_id, stated
-    )
+    await tx.execute("UPDATE organizations SET policy = $2::jsonb WHERE organization_id = $1", organization_id, stated)
 
 
 # Users and memberships ------------------------------------------------------------------------------------------
@@ -221,9 +219,6 @@ async def standing(tx: Transaction, organization_id: UUID, user_id: UUID) -> Sta
 
 
 # API keys -------------------------------------------------------------------------------------------------------
-_KEY_COLUMNS = "id, name, scopes, created_at, expires_at, revoked_at"
-
-
 def _api_key(row: Row, organization_id: UUID) -> ApiKey:
     values = dict(row)
     prefix = shown_prefix(organization_id, values["id"])
@@ -235,7 +230,8 @@ async def insert_api_key(
 ) -> ApiKey:
     row = await tx.fetchrow(
         "INSERT INTO api_keys (organization_id, id, name, secret_hash, scopes, created_at, expires_at)"
-        f" VALUES ($1, $2, $3, $4, $5, holdfast_now(), $6) RETURNING {_KEY_COLUMNS}",
+        " VALUES ($1, $2, $3, $4, $5, holdfast_now(), $6)"
+        " RETURNING id, name, scopes, created_at, expires_at, revoked_at",
         key.owner_id,
         key.key_id,
         name,
@@ -261,7 +257,7 @@ async def insert_tenant_api_key(tx: Transaction, key: ApiKeyText, name: str, sco
 
 async def list_api_keys(tx: Transaction, organization_id: UUID, after: UUID | None, limit: int) -> list[ApiKey]:
     rows = await tx.fetch(
-        f"SELECT {_KEY_COLUMNS} FROM api_keys"
+        "SELECT id, name, scopes, created_at, expires_at, revoked_at FROM api_keys"
         " WHERE organization_id = $1 AND ($2::uuid IS NULL OR id > $2) ORDER BY id LIMIT $3",
         organization_id,
         after,
@@ -273,7 +269,9 @@ async def list_api_keys(tx: Transaction, organization_id: UUID, after: UUID | No
 async def revoke_api_key(tx: Transaction, organization_id: UUID, key_id: UUID) -> bool | None:
     """True: revoked now; False: it was before; None: there is no such key."""
     row = await tx.fetchrow(
-        "SELECT revoked_at FROM api_keys WHERE organization_id = $1 AND id = $2 FOR UPDATE", organization_id, key_id
+        "SELECT revoked_at FROM api_keys WHERE organization_id = $1 AND id = $2 FOR UPDATE",
+        organization_id,
+        key_id,
     )
     if row is None:
         return None
@@ -287,13 +285,11 @@ async def revoke_api_key(tx: Transaction, organization_id: UUID, key_id: UUID) -
     return True
 
 
-_REMAINING = "extract(epoch FROM k.expires_at - holdfast_now())::float8 AS remaining_s"
-
-
 async def key_standing(tx: Transaction, organization_id: UUID, key_id: UUID) -> KeyStanding | None:
     row = await tx.fetchrow(
-        f"""
-        SELECT o.tenant_id, k.secret_hash, k.scopes, k.revoked_at IS NOT NULL AS revoked, {_REMAINING}
+        """
+        SELECT o.tenant_id, k.secret_hash, k.scopes, k.revoked_at IS NOT NULL AS revoked,
+               extract(epoch FROM k.expires_at - holdfast_now())::float8 AS remaining_s
         FROM api_keys k JOIN organizations o ON o.organization_id = k.organization_id
         WHERE k.organization_id = $1 AND k.id = $2
         """,
@@ -305,8 +301,9 @@ async def key_standing(tx: Transaction, organization_id: UUID, key_id: UUID) -> 
 
 async def tenant_key_standing(tx: Transaction, tenant_id: UUID, key_id: UUID) -> KeyStanding | None:
     row = await tx.fetchrow(
-        f"""
-        SELECT k.tenant_id, k.secret_hash, k.scopes, k.revoked_at IS NOT NULL AS revoked, {_REMAINING}
+        """
+        SELECT k.tenant_id, k.secret_hash, k.scopes, k.revoked_at IS NOT NULL AS revoked,
+               extract(epoch FROM k.expires_at - holdfast_now())::float8 AS remaining_s
         FROM tenant_api_keys k WHERE k.tenant_id = $1 AND k.id = $2
         """,
         tenant_id,
@@ -329,13 +326,13 @@ def _key_standing(row: Row | None) -> KeyStanding | None:
 async def audit(
     tx: Transaction,
     organization_id: UUID,
-    call: Call | None,
+    origin: Origin,
     action: str,
     entity_type: str,
     entity_id: UUID | None,
     changes: dict[str, Any],
 ) -> None:
-    """One entry, in the transaction that makes the change. Without a call it is the engine's operator who acts."""
+    """One entry, in the transaction that makes the change."""
     await tx.execute(
         """
         INSERT INTO audit_entries (organization_id, at, action, entity_type, entity_id, actor, user_id, ip, user_agent,
@@ -346,10 +343,10 @@ async def audit(
         action,
         entity_type,
         entity_id,
-        call.principal.actor.value if call else "SYSTEM",
-        call.principal.user_id if call else None,
-        call.ip if call else None,
-        call.user_agent if call else None,
-        call.request_id if call else None,
-        msgspec.json.encode(changes).decode(),
+        origin.actor.value,
+        origin.user_id,
+        origin.ip,
+        origin.user_agent,
+        origin.request_id,
+        msgspec.json.encode({"by": origin.subject, **changes}).decode(),
     )

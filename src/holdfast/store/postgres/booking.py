@@ -39,12 +39,16 @@ MOVE_PLACES = "SELECT move_session_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $1
 SHARE_EVENT = "SELECT share_events(ARRAY[$1::uuid])"
 
 
-async def find_seats(tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]) -> dict[int, int]:
+async def find_seats(
+    tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]
+) -> dict[int, int]:
     rows = await tx.fetch(FIND_SEATS, organization_id, event_id, list(ids)) if ids else []
     return {row["booking_id"]: row["ordinal"] for row in rows}
 
 
-async def find_zones(tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]) -> dict[int, int]:
+async def find_zones(
+    tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]
+) -> dict[int, int]:
     rows = await tx.fetch(FIND_ZONES, organization_id, event_id, list(ids)) if ids else []
     return {row["booking_id"]: row["zone_no"] for row in rows}
 
@@ -78,7 +82,15 @@ async def move_selection(
             return False
     for zone_no, quantity in groups:
         if not await tx.fetchval(
-            MOVE_PLACES, call.organization_id, event_id, zone_no, quantity, verb, session_id, hold_type, *trace
+            MOVE_PLACES,
+            call.organization_id,
+            event_id,
+            zone_no,
+            quantity,
+            verb,
+            session_id,
+            hold_type,
+            *trace,
         ):
             return False
     return True
@@ -108,7 +120,14 @@ async def _move_seats(
             moved = await tx.fetchval(RELEASE, organization_id, mine, actor, user_id, session_id, *rest)
         case "convert":
             moved = await tx.fetchval(
-                CONVERT, organization_id, event_id, seats, session_id, hold_type, list(types_when_sold), *trace
+                CONVERT,
+                organization_id,
+                event_id,
+                seats,
+                session_id,
+                hold_type,
+                list(types_when_sold),
+                *trace,
             )
         case "direct_sale":
             moved = await tx.fetchval(SELL, organization_id, event_id, seats, hold_type, session_id, *trace)

@@ -9,13 +9,15 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from datetime import datetime
+from typing import Any, TypeAlias, TypeVar
 from uuid import UUID
 
 import asyncpg
 
 T = TypeVar("T")
 Row = asyncpg.Record
+Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
 RETRIES = 3
 RETRYABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
@@ -29,7 +31,7 @@ class _Connection(asyncpg.Connection):
 class Transaction:
     """What a service passes on: queries within one transaction, and what is to happen once it has committed."""
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._after_commit: list[Callable[[], None]] = []
 
@@ -44,6 +46,11 @@ class Transaction:
 
     async def execute(self, query: str, *args: Any) -> str:
         return await self._connection.execute(query, *args)
+
+    async def now(self) -> datetime:
+        """The database's clock, which decides everywhere."""
+        now: datetime = await self._connection.fetchval("SELECT holdfast_now()")
+        return now
 
     def after_commit(self, action: Callable[[], None]) -> None:
         """Caches and messages follow the commit, never precede it."""
@@ -77,7 +84,7 @@ class Database:
             self._pool.terminate()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[asyncpg.Connection]:
+    async def connection(self) -> AsyncIterator[Connection]:
         """A bare connection, for single calls that enter their organization themselves (the batching writer)."""
         async with self._pool.acquire() as connection:
             yield connection

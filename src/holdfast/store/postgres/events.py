@@ -8,31 +8,27 @@ import msgspec
 from holdfast.seating.event import Event, EventContent, EventStatus
 from holdfast.store.postgres.database import Row, Transaction
 
-_COLUMNS = """
-id, name, status::text, layout_id, layout_version, sale_start, sale_end, days, currency, prices, overrides,
-created_at, updated_at, published_at
-"""
-INSERT_EVENT = f"""
+INSERT_EVENT = """
 INSERT INTO events (organization_id, id, name, layout_id, layout_version, own_zones, own_columns, sale_start, sale_end,
   days, currency, prices, overrides, created_at, updated_at)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, t.now, t.now FROM (SELECT holdfast_now() AS now) t
-RETURNING {_COLUMNS}
+RETURNING *
 """
-UPDATE_EVENT = f"""
+UPDATE_EVENT = """
 UPDATE events SET name = $3, layout_id = $4, layout_version = $5, own_zones = $6, own_columns = $7, sale_start = $8,
   sale_end = $9, days = $10, currency = $11, prices = $12, overrides = $13, updated_at = holdfast_now()
 WHERE organization_id = $1 AND id = $2
-RETURNING {_COLUMNS}
+RETURNING *
 """
-SET_STATUS = f"""
+SET_STATUS = """
 UPDATE events SET status = $4::event_status, updated_at = holdfast_now(),
   published_at = CASE WHEN $4 = 'published' THEN holdfast_now() ELSE published_at END
 WHERE organization_id = $1 AND id = $2 AND status = $3::event_status
-RETURNING {_COLUMNS}
+RETURNING *
 """
-FIND_EVENT = f"SELECT {_COLUMNS}, own_zones, own_columns FROM events WHERE organization_id = $1 AND id = $2"
-LIST_EVENTS = f"""
-SELECT {_COLUMNS} FROM events
+FIND_EVENT = "SELECT * FROM events WHERE organization_id = $1 AND id = $2"
+LIST_EVENTS = """
+SELECT * FROM events
 WHERE organization_id = $1 AND ($2::uuid IS NULL OR id < $2) AND status::text = ANY ($3::text[])
   AND ($4::uuid IS NULL OR id = $4)
 ORDER BY id DESC LIMIT $5
@@ -50,7 +46,8 @@ INSERT INTO event_whitelist (organization_id, event_id, user_id, added_at)
 SELECT $1, $2, u, holdfast_now() FROM unnest($3::uuid[]) u ORDER BY u ON CONFLICT DO NOTHING RETURNING user_id
 """
 REMOVE_FROM_WHITELIST = """
-DELETE FROM event_whitelist WHERE organization_id = $1 AND event_id = $2 AND user_id = ANY ($3::uuid[]) RETURNING user_id
+DELETE FROM event_whitelist
+WHERE organization_id = $1 AND event_id = $2 AND user_id = ANY ($3::uuid[]) RETURNING user_id
 """
 LIST_WHITELIST = """
 SELECT user_id, added_at FROM event_whitelist
@@ -88,17 +85,13 @@ def read_event(row: Row) -> Event:
     )
 
 
-async def insert_event(
-    tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent
-) -> Event:
+async def insert_event(tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent) -> Event:
     row = await tx.fetchrow(INSERT_EVENT, organization_id, event_id, *_values(content))
     assert row is not None
     return read_event(row)
 
 
-async def update_event(
-    tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent
-) -> Event:
+async def update_event(tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent) -> Event:
     """The caller owns the event's lock."""
     row = await tx.fetchrow(UPDATE_EVENT, organization_id, event_id, *_values(content))
     assert row is not None
@@ -174,15 +167,11 @@ async def find_policy(tx: Transaction, organization_id: UUID) -> str | None:
     return policy
 
 
-async def add_to_whitelist(
-    tx: Transaction, organization_id: UUID, event_id: UUID, user_ids: list[UUID]
-) -> int:
+async def add_to_whitelist(tx: Transaction, organization_id: UUID, event_id: UUID, user_ids: list[UUID]) -> int:
     return len(await tx.fetch(ADD_TO_WHITELIST, organization_id, event_id, user_ids))
 
 
-async def remove_from_whitelist(
-    tx: Transaction, organization_id: UUID, event_id: UUID, user_ids: list[UUID]
-) -> int:
+async def remove_from_whitelist(tx: Transaction, organization_id: UUID, event_id: UUID, user_ids: list[UUID]) -> int:
     return len(await tx.fetch(REMOVE_FROM_WHITELIST, organization_id, event_id, user_ids))
 
 

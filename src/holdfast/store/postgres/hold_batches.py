@@ -47,7 +47,7 @@ class PostgresBatches:
 
     async def find_placed(self, requests: Sequence[HoldRequest]) -> list[Held | None]:
         organization_id = requests[0].organization_id
-        wanted = [c.hold_id for r in requests for c in (*r.seats, *r.places)]
+        wanted = [hold_id for r in requests for hold_id in r.hold_ids]
         try:
             async with self._database.transaction(organization_id) as tx:
                 found = await holds.placed_among(tx, organization_id, wanted)
@@ -58,7 +58,7 @@ class PostgresBatches:
 
 def _as_held(request: HoldRequest, found: dict[object, asyncpg.Record]) -> Held | None:
     """A request is committed whole or not at all, so its first hold speaks for the rest."""
-    rows = [found.get(c.hold_id) for c in (*request.seats, *request.places)]
+    rows = [found.get(hold_id) for hold_id in request.hold_ids]
     if rows[0] is None:
         return None
     placed = [

@@ -20,6 +20,7 @@ from holdfast.holds.claims import (
     settle,
 )
 from holdfast.kernel.errors import Refusal
+from holdfast.store.postgres.arrays import booleans, integers, texts, uuids
 from holdfast.store.postgres.idempotency import lock_key
 
 Row = asyncpg.Record
@@ -31,66 +32,68 @@ class Queries(Protocol):
     async def fetch(self, query: str, *args: Any) -> list[Row]: ...
 
 
-HOLD_SEATS = "SELECT * FROM hold_seats(" + ", ".join(f"${i}" for i in range(1, 28)) + ")"
-HOLD_PLACES = "SELECT * FROM hold_places(" + ", ".join(f"${i}" for i in range(1, 28)) + ")"
+_LIMITS = ("integer", "uuid", "text", "integer", "integer", "integer")
+_OWNERS = ("uuid", "text", "text", "boolean", "text", "text", "text", "text", "text", "integer", "boolean")
 
 
-def _limits(requests: Sequence[HoldRequest]) -> tuple[list[int], list[Any], list[Any], list[Any], list[Any], list[int], list[int]]:
-    """The limits to check, by request, and the advisory locks that make the checks exact, sorted."""
-    numbers: list[int] = []
-    users: list[UUID | None] = []
-    ips: list[str | None] = []
-    user_limits: list[int | None] = []
-    ip_limits: list[int | None] = []
-    quantities: list[int] = []
+def _call(function: str, *types: str) -> str:
+    """A call whose first two parameters are the organization and the window, and whose others are arrays as text."""
+    arrays = ", ".join(f"${n}::text::{kind}[]" for n, kind in enumerate(types, 3))
+    return f"SELECT * FROM {function}($1, $2, {arrays})"  # noqa: S608 (names from this file only)
+
+
+HOLD_SEATS = _call("hold_seats", "bigint", "uuid", *_LIMITS, "integer", "uuid", "integer", "smallint", "uuid", *_OWNERS)
+HOLD_PLACES = _call(
+    "hold_places", "bigint", "uuid", *_LIMITS, "uuid", "smallint", "integer", "integer", "integer", "uuid", *_OWNERS
+)
+
+
+def _limits(requests: Sequence[HoldRequest]) -> tuple[str, list[str]]:
+    """The advisory locks that make the limits exact, sorted; and the limits to check, one row a limited request."""
+    limited = [(n, r) for n, r in enumerate(requests, 1) if r.user_limit is not None or r.ip_limit is not None]
     locks: set[int] = set()
-    for n, request in enumerate(requests, 1):
-        if not request.limited:
-            continue
-        numbers.append(n)
-        users.append(request.user_id)
-        ips.append(request.ip)
-        user_limits.append(request.user_limit)
-        ip_limits.append(request.ip_limit)
-        quantities.append(request.quantity)
-        salt = request.organization_id.int
+    for _, request in limited:
         if request.user_id is not None:
-            locks.add((request.user_id.int ^ salt) & 0x7FFF_FFFF_FFFF_FFFF)
+            locks.add((request.user_id.int ^ request.organization_id.int) & 0x7FFF_FFFF_FFFF_FFFF)
         if request.ip_limit is not None:
             locks.add(lock_key("ip", request.organization_id, request.ip))
-    return numbers, users, ips, user_limits, ip_limits, quantities, sorted(locks)
+    return integers(sorted(locks)), [
+        integers([n for n, _ in limited]),
+        uuids([r.user_id for _, r in limited]),
+        texts([r.ip for _, r in limited]),
+        integers([r.user_limit for _, r in limited]),
+        integers([r.ip_limit for _, r in limited]),
+        integers([len(r.seats) + len(r.places) for _, r in limited]),
+    ]
 
 
 async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[list[ClaimFacts]]:
     """Requests for seats of one organization, no seat twice among them: one call, one transaction, one outcome each."""
     claims = [(r.event_id, s.ordinal, n, s, r) for n, r in enumerate(requests, 1) for s in r.seats]
-    claims.sort(key=lambda c: c[:2])
-    numbers, users, ips, user_limits, ip_limits, quantities, locks = _limits(requests)
-    events = [c[0] for c in claims]
+    claims.sort(key=_event_and_ordinal)
+    locks, limits = _limits(requests)
     rows = await connection.fetch(
         HOLD_SEATS,
         requests[0].organization_id,
         window_s,
         locks,
-        sorted(set(events)),
-        len(claims) > len(requests),
-        numbers,
-        users,
-        ips,
-        user_limits,
-        ip_limits,
-        quantities,
-        [c[2] for c in claims],
-        events,
-        [c[1] for c in claims],
-        [c[3].zone_no for c in claims],
-        [c[3].hold_id for c in claims],
+        uuids({r.event_id for r in requests}),
+        *limits,
+        integers([c[2] for c in claims]),
+        uuids([c[0] for c in claims]),
+        integers([c[1] for c in claims]),
+        integers([c[3].zone_no for c in claims]),
+        uuids([c[3].hold_id for c in claims]),
         *_owners([c[4] for c in claims]),
     )
     facts: list[list[ClaimFacts]] = [[] for _ in requests]
-    for row in sorted(rows, key=_position):
+    for row in rows:
         facts[claims[row[0] - 1][2] - 1].append(ClaimFacts(*row))
     return facts
+
+
+def _event_and_ordinal(claim: tuple[Any, ...]) -> tuple[Any, ...]:
+    return claim[:2]
 
 
 async def hold_places(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[list[ClaimFacts]]:
@@ -98,29 +101,24 @@ async def hold_places(connection: Queries, requests: Sequence[HoldRequest], wind
     zones = sorted({(r.event_id, p.zone_no) for r in requests for p in r.places})
     position = {zone: n for n, zone in enumerate(zones, 1)}
     claims = [(n, r, p) for n, r in enumerate(requests, 1) for p in r.places]
-    numbers, users, ips, user_limits, ip_limits, quantities, locks = _limits(requests)
+    locks, limits = _limits(requests)
     rows = await connection.fetch(
         HOLD_PLACES,
         requests[0].organization_id,
         window_s,
         locks,
-        sorted({r.event_id for r in requests}),
-        numbers,
-        users,
-        ips,
-        user_limits,
-        ip_limits,
-        quantities,
-        [zone[0] for zone in zones],
-        [zone[1] for zone in zones],
-        [n for n, _, _ in claims],
-        [position[r.event_id, p.zone_no] for _, r, p in claims],
-        [p.quantity for _, _, p in claims],
-        [p.hold_id for _, _, p in claims],
+        uuids({r.event_id for r in requests}),
+        *limits,
+        uuids([zone[0] for zone in zones]),
+        integers([zone[1] for zone in zones]),
+        integers([n for n, _, _ in claims]),
+        integers([position[r.event_id, p.zone_no] for _, r, p in claims]),
+        integers([p.quantity for _, _, p in claims]),
+        uuids([p.hold_id for _, _, p in claims]),
         *_owners([r for _, r, _ in claims]),
     )
     facts: list[list[ClaimFacts]] = [[] for _ in requests]
-    for row in sorted(rows, key=_position):
+    for row in rows:
         facts[claims[row[0] - 1][0] - 1].append(ClaimFacts(*row))
     return facts
 
@@ -155,28 +153,26 @@ async def hold_whole(tx: Queries, request: HoldRequest, window_s: int) -> Held:
     return Held(sorted(kept, key=lambda h: (h.ordinal is None, h.ordinal, h.zone_no)), decided_at)
 
 
-def _position(row: Row) -> int:
-    return int(row[0])
-
-
-def _owners(owners: Sequence[HoldRequest]) -> tuple[list[Any], ...]:
-    """The columns that say whose claim it is and on what terms."""
+def _owners(owners: Sequence[HoldRequest]) -> tuple[str, ...]:
+    """The columns that say whose claim it is and on what terms, in the order of `_OWNERS`."""
     return (
-        [r.user_id for r in owners],
-        [r.session_id for r in owners],
-        [r.ip for r in owners],
-        [r.ip_limit is not None for r in owners],
-        [r.user_agent for r in owners],
-        [r.request_id for r in owners],
-        [r.actor for r in owners],
-        [r.source for r in owners],
-        [r.hold_type for r in owners],
-        [r.ttl_s for r in owners],
-        [r.any_time for r in owners],
+        uuids([r.user_id for r in owners]),
+        texts([r.session_id for r in owners]),
+        texts([r.ip for r in owners]),
+        booleans([r.ip_limit is not None for r in owners]),
+        texts([r.user_agent for r in owners]),
+        texts([r.request_id for r in owners]),
+        texts([r.actor for r in owners]),
+        texts([r.source for r in owners]),
+        texts([r.hold_type for r in owners]),
+        integers([r.ttl_s for r in owners]),
+        booleans([r.any_time for r in owners]),
     )
 
 
-async def placed_among(connection: Queries, organization_id: UUID, hold_ids: Sequence[UUID]) -> dict[object, Row]:
+async def placed_among(
+    connection: Queries, organization_id: UUID, hold_ids: Sequence[UUID]
+) -> dict[object, Row]:
     """Which of these holds exist: asked after a connection broke in the middle of a batch."""
     rows = await connection.fetch(PLACED_AMONG, organization_id, list(hold_ids))
     return {row["id"]: row for row in rows}
@@ -233,12 +229,19 @@ async def get_hold(tx: Transactional, organization_id: UUID, hold_id: UUID) -> R
     return await tx.fetchrow(GET_HOLD, organization_id, hold_id)
 
 
-async def get_holds(tx: Transactional, organization_id: UUID, event_id: UUID, hold_ids: Sequence[UUID]) -> list[Row]:
+async def get_holds(
+    tx: Transactional, organization_id: UUID, event_id: UUID, hold_ids: Sequence[UUID]
+) -> list[Row]:
     return await tx.fetch(GET_HOLDS, organization_id, event_id, list(hold_ids))
 
 
 async def list_own_holds(
-    tx: Transactional, organization_id: UUID, user_id: UUID, event_id: UUID | None, after: UUID | None, limit: int
+    tx: Transactional,
+    organization_id: UUID,
+    user_id: UUID,
+    event_id: UUID | None,
+    after: UUID | None,
+    limit: int,
 ) -> list[Row]:
     return await tx.fetch(LIST_OWN, organization_id, user_id, event_id, after, limit)
 
@@ -280,7 +283,9 @@ async def release_holds(
     return {row["hold_id"]: row["verb"] for row in rows}
 
 
-async def extend_hold(tx: Transactional, call: Call, hold_id: UUID, ttl_s: int, cap_s: int) -> datetime | None:
+async def extend_hold(
+    tx: Transactional, call: Call, hold_id: UUID, ttl_s: int, cap_s: int
+) -> datetime | None:
     """The new end, or none where the hold is over or already as long as allowed."""
     who = call.principal
     until: datetime | None = await tx.fetchval(
@@ -336,7 +341,9 @@ async def seconds_to_next_expiry(tx: Transactional) -> float | None:
     return seconds
 
 
-async def expire_due_holds(connection: Queries, organization_id: UUID, grace_s: float, limit: int) -> tuple[int, int]:
+async def expire_due_holds(
+    connection: Queries, organization_id: UUID, grace_s: float, limit: int
+) -> tuple[int, int]:
     """One bounded step of the sweeper: how many holds it expired, and how many it saw due."""
     (row,) = await connection.fetch(EXPIRE_DUE, organization_id, grace_s, limit)
     return row["expired"], row["seen"]

@@ -1,4 +1,4 @@
-"""An event's inventory: making it, reading it, blocking seats. States change only inside the SQL functions called here."""
+"""An event's inventory: making it, reading it, blocking seats. The SQL functions called here alone change states."""
 
 from typing import Any
 from uuid import UUID
@@ -77,18 +77,14 @@ async def list_seats(
     hold_type: str | None,
     limit: int,
 ) -> list[Row]:
-    return await tx.fetch(
-        LIST_SEATS, organization_id, event_id, ordinals.start, ordinals.stop, state, hold_type, limit
-    )
+    return await tx.fetch(LIST_SEATS, organization_id, event_id, ordinals.start, ordinals.stop, state, hold_type, limit)
 
 
 async def find_seat(tx: Transaction, organization_id: UUID, event_id: UUID, ordinal: int) -> Row | None:
     return await tx.fetchrow(FIND_SEAT, organization_id, event_id, ordinal)
 
 
-async def find_states(
-    tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int]
-) -> dict[int, str]:
+async def find_states(tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int]) -> dict[int, str]:
     rows = await tx.fetch(FIND_STATES, organization_id, event_id, ordinals)
     return {row["ordinal"]: row["state"] for row in rows}
 
@@ -118,9 +114,7 @@ async def unblock_seats(
     return unblocked
 
 
-async def release_event_holds(
-    tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str
-) -> int:
+async def release_event_holds(tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str) -> int:
     """Gives back what is held under these types, in the engine's own name. The caller owns the event's lock."""
     rows = await tx.fetch(FIND_ACTIVE_HOLDS, call.organization_id, event_id, hold_types)
     hold_ids = [row["id"] for row in rows]

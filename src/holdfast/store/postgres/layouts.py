@@ -5,7 +5,8 @@ from uuid import UUID
 from holdfast.store.postgres.database import Row, Transaction
 
 INSERT_VENUE = """
-INSERT INTO venues (organization_id, id, name, created_at) VALUES ($1, $2, $3, holdfast_now()) RETURNING id, name, created_at
+INSERT INTO venues (organization_id, id, name, created_at) VALUES ($1, $2, $3, holdfast_now())
+RETURNING id, name, created_at
 """
 FIND_VENUE = "SELECT id, name, created_at FROM venues WHERE organization_id = $1 AND id = $2"
 LIST_VENUES = """
@@ -21,7 +22,8 @@ NEXT_VERSION = """
 UPDATE layouts SET latest_version = latest_version + 1 WHERE organization_id = $1 AND id = $2 RETURNING latest_version
 """
 INSERT_VERSION = """
-INSERT INTO layout_versions (organization_id, layout_id, version, config, columns, seat_count, total_capacity, created_at)
+INSERT INTO layout_versions (organization_id, layout_id, version, config, columns, seat_count, total_capacity,
+  created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, holdfast_now())
 """
 _DESCRIBED = """
@@ -66,9 +68,7 @@ async def list_venues(tx: Transaction, organization_id: UUID, before: UUID | Non
     return await tx.fetch(LIST_VENUES, organization_id, before, limit)
 
 
-async def insert_layout(
-    tx: Transaction, organization_id: UUID, layout_id: UUID, venue_id: UUID, name: str
-) -> None:
+async def insert_layout(tx: Transaction, organization_id: UUID, layout_id: UUID, venue_id: UUID, name: str) -> None:
     await tx.execute(INSERT_LAYOUT, organization_id, layout_id, venue_id, name)
 
 
@@ -89,14 +89,10 @@ async def insert_version(
     seat_count: int,
     total_capacity: int,
 ) -> None:
-    await tx.execute(
-        INSERT_VERSION, organization_id, layout_id, version, config, columns, seat_count, total_capacity
-    )
+    await tx.execute(INSERT_VERSION, organization_id, layout_id, version, config, columns, seat_count, total_capacity)
 
 
-async def find_version(
-    tx: Transaction, organization_id: UUID, layout_id: UUID, version: int | None
-) -> Row | None:
+async def find_version(tx: Transaction, organization_id: UUID, layout_id: UUID, version: int | None) -> Row | None:
     """A version without its config; the latest where none is named."""
     return await tx.fetchrow(FIND_VERSION, organization_id, layout_id, version)
 
@@ -107,9 +103,7 @@ async def find_config(tx: Transaction, organization_id: UUID, layout_id: UUID, v
     return config
 
 
-async def find_columns(
-    tx: Transaction, organization_id: UUID, layout_id: UUID, version: int
-) -> bytes | None:
+async def find_columns(tx: Transaction, organization_id: UUID, layout_id: UUID, version: int) -> bytes | None:
     columns: bytes | None = await tx.fetchval(FIND_COLUMNS, organization_id, layout_id, version)
     return columns
 

@@ -2,8 +2,10 @@
 
 import hashlib
 from importlib import resources
+from typing import Any
 
 import asyncpg
+from asyncpg.pool import PoolConnectionProxy
 
 _LOCK = 0x686F6C64  # one migrator at a time, whatever the number of nodes that start together
 MINIMUM_SERVER = 180000
@@ -49,14 +51,19 @@ async def migrate(dsn: str) -> list[str]:
         await connection.close()
 
 
-async def pending(connection: asyncpg.Connection) -> list[str]:
+async def pending(connection: "asyncpg.Connection[Any] | PoolConnectionProxy[Any]") -> list[str]:
     """What `migrate` would apply, without changing anything."""
     if await connection.fetchval("SELECT to_regclass('schema_migrations')") is None:
         return [name for name, _ in migrations()] + ["functions"]
-    applied = dict(await connection.fetch("SELECT name, checksum FROM schema_migrations"))
+    applied = await _applied(connection)
     return [name for name, _ in migrations() if name not in applied] + (
         ["functions"] if applied.get("functions") != functions()[1] else []
     )
+
+
+async def _applied(connection: "asyncpg.Connection[Any] | PoolConnectionProxy[Any]") -> dict[str, str]:
+    rows = await connection.fetch("SELECT name, checksum FROM schema_migrations")
+    return {row["name"]: row["checksum"] for row in rows}
 
 
 async def _apply(connection: asyncpg.Connection) -> list[str]:
@@ -65,7 +72,7 @@ async def _apply(connection: asyncpg.Connection) -> list[str]:
         "CREATE TABLE IF NOT EXISTS schema_migrations"
         " (name text PRIMARY KEY, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())"
     )
-    applied = dict(await connection.fetch("SELECT name, checksum FROM schema_migrations"))
+    applied = await _applied(connection)
     done: list[str] = []
     for name, text in migrations():
         if name not in applied:
@@ -76,7 +83,9 @@ async def _apply(connection: asyncpg.Connection) -> list[str]:
                 )
             done.append(name)
         elif applied[name] != _checksum(text):
-            raise MigrationError(f"{name} was changed after it had been applied here; migrations are written once.")
+            raise MigrationError(
+                f"{name} was changed after it had been applied here; migrations are written once."
+            )
     text, checksum = functions()
     if applied.get("functions") != checksum:
         async with connection.transaction():

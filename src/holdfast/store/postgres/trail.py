@@ -90,9 +90,7 @@ async def list_audit(
     return await tx.fetch(LIST_AUDIT, organization_id, before, action, event_id, user_id, entity_id, limit)
 
 
-async def list_moves(
-    tx: Transaction, organization_id: UUID, event_id: UUID, after: int, limit: int
-) -> list[Row]:
+async def list_moves(tx: Transaction, organization_id: UUID, event_id: UUID, after: int, limit: int) -> list[Row]:
     return await tx.fetch(LIST_MOVES, organization_id, event_id, after, limit)
 
 

@@ -59,7 +59,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE FUNCTION hold_seats(
-  p_org uuid, p_window_s integer, p_locks bigint[], p_events uuid[], p_several boolean,
+  p_org uuid, p_window_s integer, p_locks bigint[], p_events uuid[],
   l_request integer[], l_user uuid[], l_ip text[], l_user_limit integer[], l_ip_limit integer[], l_quantity integer[],
   c_request integer[], c_event uuid[], c_ordinal integer[], c_zone smallint[], c_hold uuid[],
   c_user uuid[], c_session text[], c_ip text[], c_keep_ip boolean[], c_agent text[], c_trace text[],
@@ -78,6 +78,8 @@ DECLARE
   v_expired   boolean;
   v_missed    boolean;
   v_failed    integer[];
+  -- Some request wants several seats, and may get only part of them at first.
+  v_several   boolean := cardinality(c_request) > (SELECT count(DISTINCT r) FROM unnest(c_request) r);
 BEGIN
   PERFORM set_config('holdfast.organization_id', p_org::text, true);
   IF cardinality(p_locks) > 0 THEN
@@ -112,7 +114,7 @@ BEGIN
     INTO v_version, v_old_hold, v_old_type, v_old_until, v_expired, v_missed
   FROM generate_series(1, cardinality(c_event)) AS i (n) LEFT JOIN taken t ON t.n = i.n;
 
-  IF p_several AND v_missed THEN
+  IF v_missed AND v_several THEN
     SELECT array_agg(DISTINCT c.request) INTO v_failed
     FROM unnest(c_request, v_version) AS c (request, version) WHERE c.version IS NULL;
 

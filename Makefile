@@ -1,0 +1,40 @@
+# Everything starts here. On a machine with git, make and python3, `make demo` is enough: it sets up what it needs.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint types fmt bench clean
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.ready ## Install everything into .venv (the other targets do it by themselves)
+
+# A second run is immediate: the stamp is only older than these when a dependency has changed.
+.venv/.ready: pyproject.toml uv.lock scripts/setup.sh
+	@scripts/setup.sh
+	@touch $@
+
+demo: setup ## Run the demo: a theatre on sale, with simulated buyers
+	@$(BIN)/holdfast demo
+
+lint: setup ## Check style and form
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup ## Check types
+	$(BIN)/mypy --strict
+
+test: lint types ## Check style, form and types, then run every test
+	$(BIN)/pytest
+
+fmt: setup ## Mend style and form where that can be done by itself
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+
+bench: setup ## Measure
+	$(BIN)/holdfast bench
+
+clean: ## Remove what was installed and cached, but no data
+	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

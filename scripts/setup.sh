@@ -1,0 +1,48 @@
+#!/bin/bash
+# Installs the locked dependencies into .venv with uv, which it finds or fetches first. Needs python3 and nothing else.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "setup: $*" >&2; }
+
+as_root() { # what only root may do, by whichever way there is
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    say "this needs root's rights and there is no sudo; run as root: $*"
+    return 1
+  fi
+}
+
+make_tools_folder() { # a virtual environment of its own: Debian's Python installs nothing outside of one
+  rm -rf .tools
+  python3 -m venv .tools >/dev/null 2>&1 && return
+  rm -rf .tools
+  if ! command -v apt-get >/dev/null; then
+    say "python3 cannot make virtual environments; install its venv module, or uv, and try again"
+    return 1
+  fi
+  say "installing python3-venv, which Debian keeps apart from python3"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv >/dev/null
+  python3 -m venv .tools
+}
+
+find_uv() {
+  if command -v uv; then
+    return
+  fi
+  if ! .tools/bin/uv --version >/dev/null 2>&1; then
+    make_tools_folder
+    say "fetching uv"
+    .tools/bin/python -m pip install --quiet --disable-pip-version-check uv
+  fi
+  echo .tools/bin/uv
+}
+
+uv=$(find_uv)
+say "installing the locked dependencies into .venv"
+UV_PROJECT_ENVIRONMENT=.venv "$uv" sync --frozen --quiet
+say "done"

@@ -1,0 +1,115 @@
+"""The composition root: the only place that wires the parts together.
+
+`Application.open` connects and starts what the process needs; `.asgi` is what a server serves; `.close` ends it in order.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from litestar.types import ASGIApp
+
+from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
+from holdfast.accounts.service import AccountsService
+from holdfast.compat.booking_v2 import BookingV2
+from holdfast.holds.combiner import Combiner
+from holdfast.holds.service import HoldsService
+from holdfast.http.api import build_api
+from holdfast.http.auth import Authenticator
+from holdfast.http.reserve import ReserveFront
+from holdfast.http.services import Services
+from holdfast.insight.refusals import RefusalAudit
+from holdfast.seating.service import SeatingService
+from holdfast.settings import Settings
+from holdfast.store.catalogue import Catalogue
+from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.hold_batches import PostgresBatches
+from holdfast.workers.expire_holds import ExpireHolds
+from holdfast.workers.forget_idempotency import ForgetIdempotency
+from holdfast.workers.loop import Duties, Duty
+from holdfast.workers.write_refusals import WriteRefusals
+
+
+def token_keys(settings: Settings) -> TokenKeys:
+    """The keys that sign and verify tokens, out of the settings and the identity provider's file."""
+    if settings.jwt_secrets is None:
+        raise SecretsInvalid("no secret to sign tokens with: write kid:secret in HOLDFAST_JWT_SECRETS")
+    jwks = None
+    if settings.jwks_file is not None:
+        try:
+            jwks = msgspec.json.decode(Path(settings.jwks_file).read_bytes(), type=dict[str, Any])
+        except (OSError, msgspec.DecodeError) as error:
+            raise SecretsInvalid(f"HOLDFAST_JWKS_FILE={settings.jwks_file}: {error}") from error
+    return TokenKeys(
+        parse_secrets(settings.jwt_secrets), issuer=settings.jwt_issuer, audience=settings.jwt_audience, jwks=jwks
+    )
+
+
+@dataclass
+class Application:
+    settings: Settings
+    database: Database
+    writer_database: Database
+    catalogue: Catalogue
+    combiner: Combiner
+    services: Services
+    refusals: RefusalAudit
+    duties: Duties
+    asgi: ASGIApp = field(repr=False)
+
+    @classmethod
+    async def open(cls, settings: Settings, *, work: bool = True, serve: bool = True) -> "Application":
+        """Connects with `settings.database_url`, the application's role. `work`: runs the background duties too."""
+        if settings.database_url is None:
+            raise ValueError("database_url must be set: the caller starts the embedded server where none is given")
+        database = await Database.open(settings.database_url, settings.database_pool)
+        writer_database = await Database.open(settings.database_url, settings.writer_connections)
+        catalogue = Catalogue(database, settings)
+        combiner = Combiner(
+            PostgresBatches(writer_database, settings.hold_window_s),
+            lanes=settings.writer_connections,
+            batch_size=settings.batch_size,
+            queue_limit=settings.writer_queue,
+            deadline_s=settings.writer_deadline_s,
+        )
+        refusals = RefusalAudit(database, settings.failure_audit_sample)
+        accounts = AccountsService(database, token_keys(settings))
+        accounts.on_config_change.append(catalogue.forget)
+        services = Services(
+            settings=settings,
+            database=database,
+            accounts=accounts,
+            seating=SeatingService(database, catalogue, settings),
+            holds=HoldsService(database, catalogue, combiner, refusals, settings),
+            booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
+            authenticator=Authenticator(accounts),
+        )
+        housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
+        if work:
+            housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
+            housekeeping.append(ForgetIdempotency(database, settings.idempotency_hours))
+        duties = Duties(housekeeping)
+        combiner.start()
+        duties.start()
+        asgi = ReserveFront(services, build_api(services))
+        return cls(
+            settings=settings,
+            database=database,
+            writer_database=writer_database,
+            catalogue=catalogue,
+            combiner=combiner,
+            services=services,
+            refusals=refusals,
+            duties=duties,
+            asgi=asgi,
+        )
+
+    async def close(self) -> None:
+        """Answers what was accepted, then lets go."""
+        await self.combiner.close()
+        await self.duties.stop()
+        await self.refusals.write()
+        await self.catalogue.close()
+        await self.writer_database.close()
+        await self.database.close()

@@ -1,0 +1,141 @@
+"""The HTTP application: Litestar for the routes, and one thin layer around it for what every answer carries."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from litestar import Litestar, Router
+from litestar.datastructures import State
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.types import ASGIApp, ControllerRouterHandler, Message, Receive, Scope, Send
+
+import holdfast
+from holdfast.http.auth import proxy_networks
+from holdfast.http.body import StrictBody
+from holdfast.http.problem import chosen_request_id, handle_problem, problem_answer
+from holdfast.http.services import Services
+
+LARGE_BODY = "large_body"
+"""A handler with opt={"large_body": True} takes bodies up to `layout_limit_bytes`."""
+
+PAGE_POLICY = (
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    b"connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
+    b"frame-ancestors 'none'"
+)
+
+
+def build_api(
+    services: Services,
+    routes: Sequence[ControllerRouterHandler] | None = None,
+    *,
+    front: Callable[[ASGIApp], ASGIApp] | None = None,
+) -> ASGIApp:
+    """`front` puts plain ASGI handlers before the routes; they get the same request id, headers and problems."""
+    if routes is None:
+        # The full list imports every part of the product; a test of one part names its own routes.
+        from holdfast.http.routes import ROUTES
+
+        routes = ROUTES
+    proxy_networks(services.settings.trusted_proxies)
+    app: ASGIApp = _litestar(services, routes)
+    return Answers(front(app) if front is not None else app)
+
+
+def _litestar(services: Services, routes: Sequence[ControllerRouterHandler]) -> Litestar:
+    large = [route for route in routes if (getattr(route, "opt", None) or {}).get(LARGE_BODY)]
+    small = [route for route in routes if route not in large]
+    limit = services.settings.layout_limit_bytes
+    if large:
+        small.append(Router("/", route_handlers=large, request_max_body_size=limit))
+    return Litestar(
+        route_handlers=small,
+        state=State({"services": services}),
+        dto=StrictBody,
+        return_dto=None,
+        exception_handlers={Exception: handle_problem},
+        request_max_body_size=services.settings.body_limit_bytes,
+        openapi_config=_openapi(),
+        logging_config=None,
+    )
+
+
+def _openapi() -> OpenAPIConfig:
+    schemes: dict[str, Any] = {
+        "token": SecurityScheme(type="http", scheme="bearer", bearer_format="JWT"),
+        "apiKey": SecurityScheme(type="apiKey", name="X-API-Key", security_scheme_in="header"),
+    }
+    return OpenAPIConfig(
+        title="Holdfast",
+        version=getattr(holdfast, "__version__", "0"),
+        description="A seat inventory engine: holds a seat for one buyer for a few minutes, and never sells it twice.",
+        components=Components(security_schemes=schemes),
+        security=[{"token": []}, {"apiKey": []}],
+        use_handler_docstrings=True,
+        path="/docs/schema",  # Litestar's own place for it; /openapi.json and /docs are in system.py
+        render_plugins=[JsonRenderPlugin()],
+    )
+
+
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+)
+"""Of answers that are data; pages get `PAGE_POLICY`."""
+
+
+class Answers:
+    """Around everything: a request id, security headers, and a problem document for whatever nobody caught."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kind: str = scope["type"]
+        if kind not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        asked = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
+        request_id = chosen_request_id(asked)
+        scope.setdefault("state", {})["request_id"] = request_id
+        if kind != "http":
+            await self._app(scope, receive, send)
+            return
+        own = (b"x-request-id", request_id.encode())
+        started = False
+
+        async def send_dressed(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = _dressed(message["headers"], own)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_dressed)
+        except Exception as error:
+            if started:
+                raise
+            await send_problem(send_dressed, error, request_id)
+
+
+def _dressed(headers: Any, own: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+    dressed = [*headers, own, (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer")]
+    said = {name.lower(): value for name, value in headers}
+    if b"cache-control" not in said:
+        dressed.append((b"cache-control", b"no-store"))
+    if b"content-security-policy" not in said:
+        page = said.get(b"content-type", b"").startswith(b"text/html")
+        policy = PAGE_POLICY if page else b"default-src 'none'; frame-ancestors 'none'"
+        dressed.append((b"content-security-policy", policy))
+    return dressed
+
+
+async def send_problem(send: Any, error: Exception, request_id: str | None = None) -> None:
+    """The problem document of an exception, from a plain ASGI handler."""
+    status, headers, body = problem_answer(error, request_id)
+    headers = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body, "more_body": False})

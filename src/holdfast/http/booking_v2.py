@@ -1,0 +1,83 @@
+"""Booking v2 over HTTP, as its clients know it: bare `true` or `false`, codes in capitals."""
+
+from typing import Any
+from uuid import UUID
+
+from litestar import Request, get, post
+
+from holdfast.accounts.principal import Call
+from holdfast.compat.booking_v2 import InventoryState, StateSelection
+from holdfast.http.auth import call_of
+from holdfast.http.services import services
+from holdfast.kernel.errors import Forbidden, InvalidRequest, Problem, Unauthorized
+from holdfast.kernel.ids import parse_id
+
+AnyRequest = Request[Any, Any, Any]
+BASE = "/api/private/v2.0/booking"
+SCOPE = {"scope": "booking"}
+
+
+def _event(request: AnyRequest) -> UUID:
+    text = request.query_params.get("eventId")
+    event_id = None if text is None else parse_id(text)
+    if event_id is None:
+        raise InvalidRequest("eventId must be a UUID.", [Problem("/eventId", "not_an_id", "must be a UUID")])
+    return event_id
+
+
+async def _call(request: AnyRequest) -> Call:
+    """With an API key. A wrong one is 403 here, as the clients of this API expect; none at all is 401."""
+    try:
+        call = await call_of(request)
+    except Unauthorized as error:
+        if "x-api-key" in request.headers:
+            raise Forbidden("The API key is not valid.") from error
+        raise
+    if call.principal.user_id is not None:
+        raise Forbidden("This API is called with an API key.")
+    return call
+
+
+@post(f"{BASE}/lock", status_code=200, opt=SCOPE)
+async def lock(request: AnyRequest, data: StateSelection) -> bool:
+    """ACTIVE → LOCKED for the session."""
+    event = _event(request)
+    return await services(request).booking.lock(await _call(request), event, data)
+
+
+@post(f"{BASE}/unlock", status_code=200, opt=SCOPE)
+async def unlock(request: AnyRequest, data: StateSelection) -> bool:
+    """LOCKED → ACTIVE, by the session that locked."""
+    event = _event(request)
+    return await services(request).booking.unlock(await _call(request), event, data)
+
+
+@post(f"{BASE}/sale", status_code=200, opt=SCOPE)
+async def sale(request: AnyRequest, data: StateSelection) -> bool:
+    """LOCKED → SOLD, by the session that locked."""
+    event = _event(request)
+    return await services(request).booking.sale(await _call(request), event, data)
+
+
+@post(f"{BASE}/directsale", status_code=200, opt=SCOPE)
+async def direct_sale(request: AnyRequest, data: StateSelection) -> bool:
+    """ACTIVE → SOLD, without a lock between."""
+    event = _event(request)
+    return await services(request).booking.direct_sale(await _call(request), event, data)
+
+
+@post(f"{BASE}/revertsale", status_code=200, opt=SCOPE)
+async def revert_sale(request: AnyRequest, data: StateSelection) -> bool:
+    """SOLD → ACTIVE."""
+    event = _event(request)
+    return await services(request).booking.revert_sale(await _call(request), event, data)
+
+
+@get(f"{BASE}/state", opt=SCOPE)
+async def state(request: AnyRequest) -> InventoryState:
+    """Every seat and group of the event, with the integers that name them in the other calls."""
+    event = _event(request)
+    return await services(request).booking.state(await _call(request), event)
+
+
+ROUTES = [lock, unlock, sale, direct_sale, revert_sale, state]

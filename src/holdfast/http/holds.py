@@ -1,0 +1,220 @@
+"""Holds over HTTP: placing several at once, releasing, moving, extending, listing."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from litestar import Request, Response, delete, get, post
+from litestar.params import Parameter
+
+from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
+from holdfast.holds.plan import HoldsAsked, PlacesAsked
+from holdfast.holds.service import HoldFilter, HoldView, Placement, Released, SeatMove
+from holdfast.http.auth import call_of, path_id
+from holdfast.http.envelope import Data, Page
+from holdfast.http.reserve import ReserveBody, Reserved, reserved
+from holdfast.http.services import services
+from holdfast.kernel.errors import InvalidRequest, Problem
+
+AnyRequest = Request[Any, Any, Any]
+QUANTITY_MAX = 100_000
+
+Limit = Annotated[int, Parameter(ge=1, le=1000, description="Rows in one answer")]
+
+
+class GaWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    zone_id: str
+    quantity: int
+
+
+class HoldsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"hold_type": "holdType"}):
+    seats: list[str] = []
+    ga: list[GaWanted] = []
+    hold_type: str | None = None
+    source: Literal["web", "scanner"] = "web"
+
+
+class PlacementOut(msgspec.Struct, frozen=True):
+    holds: list[HoldView]
+    expires_in_seconds: int | None
+    message: str
+
+
+class ReleaseFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"hold_type": "holdType"}):
+    hold_type: str | None = None
+    user_id: str | None = None
+    zone: str | None = None
+    expiring_within_s: float | None = None
+
+
+class ReleaseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hold_ids: list[str] | None = None
+    filter: ReleaseFilter | None = None
+
+
+class MoveWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    hold_id: str
+    seat: str
+
+
+class MoveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    moves: list[MoveWanted]
+
+
+def body_id(pointer: str, text: str) -> UUID:
+    return path_id(pointer.removeprefix("/"), text)
+
+
+@post("/api/events/{event_id:str}/seats/{seat_id:str}/reserve", status_code=201, opt={"scope": "holds"})
+async def reserve_seat(
+    request: AnyRequest, event_id: str, seat_id: str, data: ReserveBody | None = None
+) -> Response[Data[Reserved]]:
+    """Hold one seat for the caller. Asking again for one's own seat answers 200 with the same hold."""
+    event, seat = path_id("event_id", event_id), path_id("seat_id", seat_id)
+    wanted = data or ReserveBody()
+    asked = HoldsAsked(
+        seats=(seat,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
+    )
+    placement = await services(request).holds.hold_seats(await call_of(request), event, asked)
+    return Response(Data(reserved(placement)), status_code=201 if placement.created else 200)
+
+
+@post("/api/events/{event_id:str}/holds", status_code=201, opt={"scope": "holds"})
+async def hold_seats(request: AnyRequest, event_id: str, data: HoldsBody) -> Response[Data[PlacementOut]]:
+    """Hold several seats and places at once: all of them, or none."""
+    event = path_id("event_id", event_id)
+    asked = _asked(data)
+    placement = await services(request).holds.hold_seats(await call_of(request), event, asked)
+    return Response(Data(_placement(placement)), status_code=201 if placement.created else 200)
+
+
+def _asked(data: HoldsBody) -> HoldsAsked:
+    problems: list[Problem] = []
+    if not data.seats and not data.ga:
+        problems.append(Problem("/seats", "missing", "name at least one seat, or a quantity in ga"))
+    seats = tuple(body_id(f"/seats/{n}", text) for n, text in enumerate(data.seats))
+    seen: set[UUID] = set()
+    for n, seat in enumerate(seats):
+        if seat in seen:
+            problems.append(Problem(f"/seats/{n}", "duplicate", "this seat is named twice"))
+        seen.add(seat)
+    for n, places in enumerate(data.ga):
+        if not 1 <= places.quantity <= QUANTITY_MAX:
+            problems.append(Problem(f"/ga/{n}/quantity", "out_of_range", f"must be between 1 and {QUANTITY_MAX}"))
+    if problems:
+        raise InvalidRequest("; ".join(f"{p.pointer}: {p.detail}" for p in problems), problems)
+    return HoldsAsked(
+        seats=seats,
+        places=tuple(PlacesAsked(p.zone_id, p.quantity) for p in data.ga),
+        hold_type=data.hold_type,
+        source=data.source,
+        endpoint_ttl_s=NATIVE_RESERVE_TTL_S,
+    )
+
+
+def _placement(placement: Placement) -> PlacementOut:
+    lives = [h.expires_in_seconds for h in placement.holds if h.expires_in_seconds is not None]
+    count = sum(h.quantity for h in placement.holds)
+    noun = "place" if count == 1 else "places"
+    message = f"{count} {noun} reserved." if placement.created else f"You already hold these {count} {noun}."
+    return PlacementOut(placement.holds, min(lives) if lives else None, message)
+
+
+@delete("/api/holds/{hold_id:str}", status_code=200, opt={"scope": "holds"})
+async def release_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
+    """Give a hold back. Repeating it changes nothing."""
+    hold = path_id("hold_id", hold_id)
+    return Data(await services(request).holds.release_hold(await call_of(request), hold))
+
+
+@get("/api/holds/{hold_id:str}")
+async def get_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
+    hold = path_id("hold_id", hold_id)
+    return Data(await services(request).holds.get_hold(await call_of(request), hold))
+
+
+@post("/api/holds/{hold_id:str}/extend", status_code=200, opt={"scope": "holds"})
+async def extend_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
+    """A new life for one's own hold, up to the policy's maximum from its creation."""
+    hold = path_id("hold_id", hold_id)
+    return Data(await services(request).holds.extend_hold(await call_of(request), hold))
+
+
+@get("/api/holds")
+async def list_own_holds(
+    request: AnyRequest, event_id: str | None = None, cursor: str | None = None, limit: Limit = 200
+) -> Page[HoldView]:
+    """The caller's live holds."""
+    event = None if event_id is None else path_id("event_id", event_id)
+    after = None if cursor is None else path_id("cursor", cursor)
+    page = await services(request).holds.list_own(await call_of(request), event, after, limit)
+    return Page(page.holds, page.next_cursor)
+
+
+@get("/api/events/{event_id:str}/holds")
+async def list_event_holds(
+    request: AnyRequest,
+    event_id: str,
+    hold_type: str | None = None,
+    user_id: str | None = None,
+    zone: str | None = None,
+    expiring_within: Annotated[float | None, Parameter(ge=0, le=31_536_000, description="seconds")] = None,
+    cursor: str | None = None,
+    limit: Limit = 200,
+) -> Page[HoldView]:
+    """An event's live holds, for its organiser."""
+    event = path_id("event_id", event_id)
+    chosen = HoldFilter(
+        hold_type=hold_type,
+        user_id=None if user_id is None else path_id("user_id", user_id),
+        zone=zone,
+        expiring_within_s=expiring_within,
+    )
+    after = None if cursor is None else path_id("cursor", cursor)
+    page = await services(request).holds.list_of_event(await call_of(request), event, chosen, after, limit)
+    return Page(page.holds, page.next_cursor)
+
+
+@post("/api/events/{event_id:str}/holds/release", status_code=200, opt={"scope": "holds"})
+async def release_many(request: AnyRequest, event_id: str, data: ReleaseBody) -> Data[Released]:
+    """Release many holds of an event: those named, or those a filter finds. All of them, or none."""
+    event = path_id("event_id", event_id)
+    if (data.hold_ids is None) == (data.filter is None):
+        raise InvalidRequest("Send either hold_ids or filter.", [Problem("", "invalid", "either hold_ids or filter")])
+    ids = None if data.hold_ids is None else [body_id(f"/hold_ids/{n}", t) for n, t in enumerate(data.hold_ids)]
+    chosen = None
+    if data.filter is not None:
+        wanted = data.filter
+        chosen = HoldFilter(
+            hold_type=wanted.hold_type,
+            user_id=None if wanted.user_id is None else body_id("/filter/user_id", wanted.user_id),
+            zone=wanted.zone,
+            expiring_within_s=wanted.expiring_within_s,
+        )
+    return Data(await services(request).holds.release_many(await call_of(request), event, ids, chosen))
+
+
+@post("/api/events/{event_id:str}/holds/move", status_code=200, opt={"scope": "holds"})
+async def move_holds(request: AnyRequest, event_id: str, data: MoveBody) -> Data[Placement]:
+    """Move holds to other seats of the event; owner, type and end stay. All of them, or none."""
+    event = path_id("event_id", event_id)
+    if not data.moves:
+        raise InvalidRequest("Name at least one move.", [Problem("/moves", "missing", "name at least one move")])
+    moves = [
+        SeatMove(body_id(f"/moves/{n}/hold_id", m.hold_id), body_id(f"/moves/{n}/seat", m.seat))
+        for n, m in enumerate(data.moves)
+    ]
+    return Data(await services(request).holds.move_holds(await call_of(request), event, moves))
+
+
+ROUTES = [
+    reserve_seat,
+    hold_seats,
+    release_hold,
+    get_hold,
+    extend_hold,
+    list_own_holds,
+    list_event_holds,
+    release_many,
+    move_holds,
+]

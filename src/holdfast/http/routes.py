@@ -1,0 +1,13 @@
+"""Every route of the product."""
+
+from litestar.types import ControllerRouterHandler
+
+from holdfast.http import accounts, booking_v2, holds, seating, system
+
+ROUTES: list[ControllerRouterHandler] = [
+    *system.ROUTES,
+    *accounts.ROUTES,
+    *seating.ROUTES,
+    *holds.ROUTES,
+    *booking_v2.ROUTES,
+]

@@ -1,0 +1,37 @@
+"""What the handlers work with, and how they get at it."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from litestar import Request
+
+from holdfast.accounts.service import AccountsService
+from holdfast.settings import Settings
+from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.health import Health
+
+if TYPE_CHECKING:
+    from holdfast.compat.booking_v2 import BookingV2
+    from holdfast.holds.service import HoldsService
+    from holdfast.http.auth import Authenticator
+    from holdfast.seating.service import SeatingService
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    settings: Settings
+    database: Database
+    accounts: AccountsService
+    authenticator: "Authenticator"
+    seating: "SeatingService"
+    holds: "HoldsService"
+    booking: "BookingV2"
+    health: Health = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "health", Health(self.database))
+
+
+def services(request: Request[Any, Any, Any]) -> Services:
+    found: Services = request.app.state.services
+    return found

@@ -1,0 +1,185 @@
+"""What the seating service answers, as its callers see it."""
+
+from datetime import date, datetime
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from holdfast.holds.lifecycle import SeatState
+from holdfast.seating.event import EventStatus, Price
+from holdfast.seating.layout import AccessMode, Layout, Point, SeatCategory, Zone, ZoneType
+from holdfast.seating.policy import PolicyValue
+
+T = TypeVar("T")
+
+
+class Part(msgspec.Struct, Generic[T], frozen=True):
+    """Some of a list, and the cursor that leads to the rest; None at its end."""
+
+    items: list[T]
+    next_cursor: str | None
+
+
+class VenueAnswer(msgspec.Struct, frozen=True):
+    id: UUID
+    name: str
+    created_at: datetime
+
+
+class LayoutAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    version: int
+    latest_version: int
+    name: str
+    venue_id: UUID
+    seat_count: int
+    total_capacity: int
+    status: str
+    created_at: datetime
+    config: msgspec.Raw | UnsetType = UNSET
+    """To the letter as it was sent; only where one layout is asked for."""
+
+
+class ZoneAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    zone_id: str
+    name: str
+    zone_type: ZoneType
+    capacity: int
+    seat_count: int
+    access_mode: AccessMode
+    required_tier: str | None
+
+
+class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    name: str
+    status: EventStatus
+    layout_id: UUID | None
+    layout_version: int | None
+    sale_start: datetime | None
+    sale_end: datetime | None
+    days: tuple[date, ...]
+    currency: str | None
+    prices: tuple[Price, ...]
+    overrides: dict[str, PolicyValue]
+    created_at: datetime
+    updated_at: datetime
+    published_at: datetime | None
+    seat_count: int | UnsetType = UNSET
+    total_capacity: int | UnsetType = UNSET
+    zones: tuple[ZoneAnswer, ...] | UnsetType = UNSET
+    """These three are left out of lists."""
+
+
+class SeatAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    seat_id: str
+    ordinal: int
+    booking_id: int
+    zone: str
+    zone_name: str
+    row: str
+    number: int
+    category: SeatCategory
+    coordinates: Point | None
+    state: SeatState
+    hold_type: str | None
+    version: int
+    held_until: datetime | None
+    block_reason: str | UnsetType | None = UNSET
+    """For staff only."""
+
+
+class ZoneCounts(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    zone_id: str
+    name: str
+    zone_type: ZoneType
+    access_mode: AccessMode
+    booking_id: int
+    capacity: int
+    held: int
+    sold: int
+    available: int
+    version: int
+
+
+class BlockAnswer(msgspec.Struct, frozen=True):
+    event_id: UUID
+    blocked: list[UUID]
+    already_blocked: list[UUID]
+
+
+class UnblockAnswer(msgspec.Struct, frozen=True):
+    event_id: UUID
+    unblocked: list[UUID]
+
+
+class WhitelistAnswer(msgspec.Struct, frozen=True):
+    event_id: UUID
+    added: int = 0
+    removed: int = 0
+
+
+class WhitelistedUser(msgspec.Struct, frozen=True):
+    user_id: UUID
+    added_at: datetime
+
+
+class MoveAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the state log: of a seat, or of a quantity of a zone's places."""
+
+    id: int
+    at: datetime
+    verb: str
+    seat: UUID | None
+    seat_id: str | None
+    ordinal: int | None
+    zone: str
+    quantity: int
+    old_state: SeatState
+    new_state: SeatState
+    version: int
+    hold_type: str | None
+    hold_id: UUID | None
+    session_id: str | None
+    actor: str
+    user_id: UUID | None
+    reason: str | None
+
+
+class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    at: datetime
+    action: str
+    entity_type: str
+    entity_id: UUID | None
+    event_id: UUID | None
+    actor: str
+    user_id: UUID | None
+    ip: str | None
+    user_agent: str | None
+    request_id: str | None
+    reason: str | None
+    changes: msgspec.Raw
+
+
+def describe_zone(zone: Zone) -> ZoneAnswer:
+    return ZoneAnswer(
+        id=zone.id,
+        zone_id=zone.zone_id,
+        name=zone.name,
+        zone_type=zone.zone_type,
+        capacity=zone.capacity,
+        seat_count=zone.seat_count,
+        access_mode=zone.access_mode,
+        required_tier=zone.required_tier,
+    )
+
+
+def seat_coordinates(layout: Layout, ordinal: int) -> Point | None:
+    x, y = layout.xs[ordinal], layout.ys[ordinal]
+    return None if x is None or y is None else Point(x, y)
