@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the locked dependencies into .venv with uv, which it finds or fetches first. Needs python3 and nothing else.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 say() { echo "setup: $*" >&2; }

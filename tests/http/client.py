@@ -10,6 +10,7 @@ import asyncpg
 import httpx
 import uvicorn
 from litestar.types import ControllerRouterHandler
+from tests.conftest import TestDatabase
 
 from holdfast.accounts.credentials import TokenKeys
 from holdfast.accounts.records import Bootstrap
@@ -21,7 +22,6 @@ from holdfast.http.auth import Authenticator
 from holdfast.http.services import Services
 from holdfast.settings import Settings
 from holdfast.store.postgres.database import Database
-from tests.conftest import TestDatabase
 
 SECRETS = {"new": b"n" * 40, "old": b"o" * 40}
 OWN_ROUTES: list[ControllerRouterHandler] = [*system.ROUTES, *accounts_routes.ROUTES]

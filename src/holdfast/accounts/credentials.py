@@ -95,7 +95,10 @@ class TokenKeys:
         """`own`: kid → secret, the first signs. `issuer`: ours, then the outside provider's after a comma."""
         if not own:
             raise SecretsInvalid("no secret to sign tokens with: write kid:secret in HOLDFAST_JWT_SECRETS")
-        self._own: dict[str, Key] = {kid: OctKey.import_key(secret) for kid, secret in own.items()}
+        try:
+            self._own: dict[str, Key] = {kid: OctKey.import_key(secret) for kid, secret in own.items()}
+        except ValueError as error:
+            raise SecretsInvalid(f"HOLDFAST_JWT_SECRETS: {error}") from error
         self._kid, self._secret = next(iter(own.items()))
         self._issuer, _, outside = (part.strip() for part in issuer.partition(","))
         self._outside_issuer = outside or self._issuer

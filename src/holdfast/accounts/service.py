@@ -101,24 +101,15 @@ class AccountsService:
         tenant_key = new_api_key(tenant_id or new_id(), of_tenant=True)
         made = Organization(organization_id=new_id(), tenant_id=tenant_key.owner_id, name=organization)
         key = new_api_key(made.organization_id)
-        admin = Member(
-            id=new_id(),
-            email=None,
-            display_name="Administrator",
-            role=Role.ADMIN,
-            tiers=(),
-            active=True,
-            created_at=datetime.now(UTC),
-            deactivated_at=None,
-        )
         async with self._database.transaction(made.organization_id, tenant_id=made.tenant_id) as tx:
             if tenant_id is None:
                 await store.insert_tenant(tx, made.tenant_id, tenant or organization)
                 await store.insert_tenant_api_key(tx, tenant_key, "first key", ("*",))
             await self._insert_organization(tx, made)
+            now = await store.now(tx)
+            admin = _new_member(new_id(), role=Role.ADMIN, tiers=(), created_at=now, display_name="Administrator")
             await self._insert_member(tx, made.organization_id, OPERATOR, admin)
             await self._insert_key(tx, OPERATOR, key, "first key", ("*",), None)
-            now = await store.now(tx)
         return Bootstrap(
             tenant_id=made.tenant_id,
             organization_id=made.organization_id,
@@ -285,8 +276,10 @@ class AccountsService:
         bearer = user_id or new_id()
 
         async def work(tx: Transaction) -> Member:
-            member = _new_member(bearer, role=role, tiers=wanted, created_at=await store.now(tx))
-            member = msgspec.structs.replace(member, email=email, display_name=display_name)
+            now = await store.now(tx)
+            member = _new_member(
+                bearer, role=role, tiers=wanted, created_at=now, email=email, display_name=display_name
+            )
             await self._insert_member(tx, call.organization_id, origin_of(call), member)
             return member
 
@@ -318,7 +311,7 @@ class AccountsService:
         return await self.change_user(call, user_id, MemberChange(deactivated=True))
 
     async def _insert_member(self, tx: Transaction, organization_id: UUID, origin: Origin, member: Member) -> None:
-        await store.insert_user(tx, organization_id, member.id, member.email, member.display_name)
+        await store.insert_user(tx, organization_id, member)
         await store.store_membership(tx, organization_id, member.id, member.role, member.tiers, member.active)
         said = {"role": member.role, "tiers": member.tiers, "active": member.active}
         await store.audit(tx, organization_id, origin, "user_created", "user", member.id, said)
@@ -539,11 +532,19 @@ def _policy_answer(policy: SeatingPolicy | None) -> PolicyAnswer:
     return PolicyAnswer(stored=None if policy is None else policy.stored(), effective=effective)
 
 
-def _new_member(user_id: UUID, *, role: Role, tiers: tuple[str, ...], created_at: datetime) -> Member:
+def _new_member(
+    user_id: UUID,
+    *,
+    role: Role,
+    tiers: tuple[str, ...],
+    created_at: datetime,
+    email: str | None = None,
+    display_name: str | None = None,
+) -> Member:
     return Member(
         id=user_id,
-        email=None,
-        display_name=None,
+        email=email,
+        display_name=display_name,
         role=role,
         tiers=tiers,
         active=True,

@@ -1,7 +1,7 @@
 """What a request to hold seats asks for, and what became of it. Pure: the facts come from the database."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -84,21 +84,27 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class ClaimFacts(msgspec.Struct, frozen=True):
-    """What the database said of one claim (the row type `hold_outcome`, in its order)."""
+    """Why one claim was refused (the row type `hold_outcome`, in its order)."""
 
     n: int
-    granted: bool
     decided_at: datetime
-    held_until: datetime | None
-    version: int | None
-    state: str | None
-    own_hold_id: UUID | None
-    own_hold_type: str | None
-    own_created_at: datetime | None
-    room: int | None
-    event_status: str | None
-    on_sale: bool | None
-    retry_after_s: int | None
+    held_until: datetime | None = None
+    state: str | None = None
+    own_hold_id: UUID | None = None
+    own_hold_type: str | None = None
+    own_created_at: datetime | None = None
+    room: int | None = None
+    event_status: str | None = None
+    on_sale: bool | None = None
+    retry_after_s: int | None = None
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What the database said of one request. A claim (by its position: seats first, then places) that is not among the
+    refused was granted, for the life it asked from the moment of the decision."""
+
+    decided_at: datetime
+    refused: Mapping[int, ClaimFacts]
 
 
 class Unsettled(msgspec.Struct, frozen=True):
@@ -116,55 +122,52 @@ def seconds_between(now: datetime, until: datetime | None) -> int | None:
     return max(0, int(left) + (left > int(left)))
 
 
-def settle(request: HoldRequest, facts: Sequence[ClaimFacts]) -> Held | Unsettled | Refusal:
-    """The outcome of a whole request from the facts of its claims (seats first, then places)."""
-    if all(f.granted for f in facts):
-        return Held(_granted(request, facts), facts[0].decided_at)
-    refused = [(i, f) for i, f in enumerate(facts) if not f.granted]
-    refusal = _event_refusal(refused[0][1])
+def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal:
+    """The outcome of a whole request."""
+    if not verdict.refused:
+        return Held(_granted(request, verdict.decided_at), verdict.decided_at)
+    refusal = _event_refusal(next(iter(verdict.refused.values())))
     if refusal is not None:
         return refusal
     kept: list[PlacedHold] = []
-    blocked_by: Refusal | None = None
-    settled_elsewhere = False
-    for i, fact in refused:
-        if i >= len(request.seats):
-            if fact.room is not None and fact.room < request.places[i - len(request.seats)].quantity:
-                blocked_by = blocked_by or _zone_refusal(request, i, fact)
-            continue
-        seat = request.seats[i]
-        if fact.own_hold_id is not None:
-            kept.append(
-                PlacedHold(
-                    hold_id=fact.own_hold_id,
-                    ordinal=seat.ordinal,
-                    zone_no=seat.zone_no,
-                    quantity=1,
-                    hold_type=fact.own_hold_type or request.hold_type,
-                    held_until=fact.held_until,
-                    created=fact.own_hold_id == seat.hold_id,
-                )
-            )
-        elif fact.state == SeatState.AVAILABLE or (
-            fact.state == SeatState.HELD
-            and fact.held_until is not None
-            and fact.held_until <= fact.decided_at
-        ):
-            settled_elsewhere = True  # taken together with another seat that failed, or freed a moment ago
-        else:
-            blocked_by = blocked_by or _seat_refusal(seat.ordinal, fact)
-    if blocked_by is not None:
-        return blocked_by
-    own = {k.ordinal for k in kept}
-    remaining = tuple(s for s in request.seats if s.ordinal not in own)
+    for n, fact in sorted(verdict.refused.items()):
+        if n >= len(request.seats):
+            places = request.places[n - len(request.seats)]
+            if fact.room is not None and fact.room < places.quantity:
+                return _zone_refusal(places.zone_no, fact.room)
+        elif fact.own_hold_id is not None:
+            kept.append(_own(request, request.seats[n], fact))
+        elif not _free_again(fact):
+            return _seat_refusal(request.seats[n].ordinal, fact)
+    own = {hold.ordinal for hold in kept}
+    remaining = tuple(seat for seat in request.seats if seat.ordinal not in own)
     if not remaining and not request.places:
-        return Held(kept, facts[0].decided_at)
-    if kept or settled_elsewhere or request.places:
-        return Unsettled(msgspec.structs.replace(request, seats=remaining), kept)
-    return _seat_refusal(request.seats[0].ordinal, refused[0][1])
+        return Held(kept, verdict.decided_at)
+    return Unsettled(msgspec.structs.replace(request, seats=remaining), kept)
 
 
-def _granted(request: HoldRequest, facts: Sequence[ClaimFacts]) -> list[PlacedHold]:
+def _free_again(fact: ClaimFacts) -> bool:
+    """Given back because another seat of the request failed, or freed a moment after it was refused."""
+    if fact.state == SeatState.HELD:
+        return fact.held_until is not None and fact.held_until <= fact.decided_at
+    return fact.state == SeatState.AVAILABLE
+
+
+def _own(request: HoldRequest, seat: SeatWanted, fact: ClaimFacts) -> PlacedHold:
+    assert fact.own_hold_id is not None
+    return PlacedHold(
+        hold_id=fact.own_hold_id,
+        ordinal=seat.ordinal,
+        zone_no=seat.zone_no,
+        quantity=1,
+        hold_type=fact.own_hold_type or request.hold_type,
+        held_until=fact.held_until,
+        created=fact.own_hold_id == seat.hold_id,
+    )
+
+
+def _granted(request: HoldRequest, decided_at: datetime) -> list[PlacedHold]:
+    held_until = None if request.ttl_s is None else decided_at + timedelta(seconds=request.ttl_s)
     holds = [
         PlacedHold(
             hold_id=seat.hold_id,
@@ -172,23 +175,24 @@ def _granted(request: HoldRequest, facts: Sequence[ClaimFacts]) -> list[PlacedHo
             zone_no=seat.zone_no,
             quantity=1,
             hold_type=request.hold_type,
-            held_until=fact.held_until,
+            held_until=held_until,
             created=True,
         )
-        for seat, fact in zip(request.seats, facts, strict=False)
+        for seat in request.seats
     ]
-    holds += [
-        PlacedHold(
-            hold_id=places.hold_id,
-            ordinal=None,
-            zone_no=places.zone_no,
-            quantity=places.quantity,
-            hold_type=request.hold_type,
-            held_until=fact.held_until,
-            created=True,
-        )
-        for places, fact in zip(request.places, facts[len(request.seats) :], strict=True)
-    ]
+    if request.places:
+        holds += [
+            PlacedHold(
+                hold_id=places.hold_id,
+                ordinal=None,
+                zone_no=places.zone_no,
+                quantity=places.quantity,
+                hold_type=request.hold_type,
+                held_until=held_until,
+                created=True,
+            )
+            for places in request.places
+        ]
     return holds
 
 
@@ -219,8 +223,6 @@ def _seat_refusal(ordinal: int, fact: ClaimFacts) -> Refusal:
         return SeatNotFound("There is no such seat in this event.", ordinal=ordinal)
     if fact.state == SeatState.HELD:
         return held_by_another(ordinal, seconds_between(fact.decided_at, fact.held_until))
-    if fact.state == SeatState.AVAILABLE:
-        return held_by_another(ordinal, 0)
     return SeatNotAvailable(f"This seat is {fact.state}.", current_status=fact.state, ordinal=ordinal)
 
 
@@ -231,11 +233,6 @@ def held_by_another(ordinal: int, expires_in: int | None) -> SeatHeldByAnother:
     return SeatHeldByAnother(detail, current_status="held", expires_in=expires_in, ordinal=ordinal)
 
 
-def _zone_refusal(request: HoldRequest, index: int, fact: ClaimFacts) -> Refusal:
-    zone_no = request.places[index - len(request.seats)].zone_no
-    left = (
-        "no places are"
-        if not fact.room
-        else f"only {fact.room} {'place is' if fact.room == 1 else 'places are'}"
-    )
-    return ZoneAtCapacity(f"Not enough room: {left} left in this zone.", available=fact.room, zone_no=zone_no)
+def _zone_refusal(zone_no: int, room: int) -> Refusal:
+    left = "no places are" if not room else f"only {room} {'place is' if room == 1 else 'places are'}"
+    return ZoneAtCapacity(f"Not enough room: {left} left in this zone.", available=room, zone_no=zone_no)

@@ -22,11 +22,11 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from holdfast.holds.claims import (
     MAX_ATTEMPTS,
-    ClaimFacts,
     Held,
     HoldRequest,
     PlacedHold,
     Unsettled,
+    Verdict,
     held_by_another,
     seconds_between,
     settle,
@@ -47,7 +47,7 @@ SCAN_FACTOR = 8  # how far past the batch's size a lane looks for requests that 
 class BatchStore(Protocol):
     """What the combiner needs of the store."""
 
-    async def hold(self, requests: Sequence[HoldRequest]) -> list[list[ClaimFacts]]:
+    async def hold(self, requests: Sequence[HoldRequest]) -> list[Verdict]:
         """One transaction for all; all seats, or all places. Raises `BatchLost` or `BatchRejected`."""
         ...
 
@@ -121,9 +121,7 @@ class Combiner:
         self._closing = False
 
     def start(self) -> None:
-        self._lanes = [
-            asyncio.create_task(self._lane(), name=f"combiner-{n}") for n in range(self._lane_count)
-        ]
+        self._lanes = [asyncio.create_task(self._lane(), name=f"combiner-{n}") for n in range(self._lane_count)]
 
     async def close(self) -> None:
         """Finishes what was accepted, then stops."""
@@ -134,9 +132,7 @@ class Combiner:
     def submit(self, request: HoldRequest) -> "asyncio.Future[Held]":
         """Queues a request of seats alone or of places alone; the future brings its holds or raises its refusal."""
         if self._closing or self._waiting >= self._queue_limit:
-            raise Overloaded(
-                "Too many people are asking at once. Please try again in a moment.", retry_after_s=1
-            )
+            raise Overloaded("Too many people are asking at once. Please try again in a moment.", retry_after_s=1)
         self._sequence += 1
         waiting = _Waiting(request, asyncio.get_running_loop().create_future(), self._sequence)
         self._enqueue(waiting)
@@ -247,7 +243,7 @@ class Combiner:
         delay_s = 0.02
         while members:
             try:
-                facts = await self._store.hold([w.request for w in members])
+                verdicts = await self._store.hold([w.request for w in members])
             except BatchLost:
                 BATCH_FAILURES.labels("lost").inc()
                 members = await self._recover(members, delay_s)
@@ -262,8 +258,8 @@ class Combiner:
                         await self._carry(_alone(waiting))
                 return
             else:
-                for waiting, claim_facts in zip(members, facts, strict=True):
-                    self._conclude(waiting, settle(waiting.request, claim_facts))
+                for waiting, verdict in zip(members, verdicts, strict=True):
+                    self._conclude(waiting, settle(waiting.request, verdict))
                 return
 
     async def _recover(self, members: list[_Waiting], delay_s: float) -> list[_Waiting]:
@@ -275,9 +271,7 @@ class Combiner:
         except BatchLost:
             late = [w for w in members if now - w.arrived > self._deadline_s]
             for waiting in late:
-                _refuse(
-                    waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2)
-                )
+                _refuse(waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2))
             return [w for w in members if not w.future.done()]
         again = []
         for waiting, held in zip(members, found, strict=True):
@@ -293,9 +287,7 @@ class Combiner:
             return
         if isinstance(outcome, Held):
             if waiting.kept:
-                outcome = Held(
-                    sorted(waiting.kept + outcome.holds, key=lambda h: h.ordinal or 0), outcome.decided_at
-                )
+                outcome = Held(sorted(waiting.kept + outcome.holds, key=lambda h: h.ordinal or 0), outcome.decided_at)
             waiting.future.set_result(outcome)
         elif isinstance(outcome, Refusal):
             _refuse(waiting, outcome)
@@ -315,9 +307,7 @@ class Combiner:
             leader = batch.seats[key]
             answer = _shared_answer(leader, key)
             for waiting in followers:
-                mine = (
-                    waiting.request.user_id is not None and waiting.request.user_id == leader.request.user_id
-                )
+                mine = waiting.request.user_id is not None and waiting.request.user_id == leader.request.user_id
                 known_in_time = answer is not None and (answer[1] or waiting.sequence <= batch.sequence)
                 if answer is None or mine or not known_in_time:
                     requeue.append(waiting)

@@ -99,9 +99,7 @@ class ResolvedHoldType(msgspec.Struct, frozen=True):
         return {FIELD_NAMES[field]: layer.value for field, layer in self.layers.items()}
 
 
-FIELD_NAMES: dict[str, str] = {
-    field.name: field.encode_name for field in msgspec.structs.fields(HoldTypeSettings)
-}
+FIELD_NAMES: dict[str, str] = {field.name: field.encode_name for field in msgspec.structs.fields(HoldTypeSettings)}
 """Python name → JSON name of each field a config can set."""
 
 

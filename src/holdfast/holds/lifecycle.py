@@ -174,9 +174,7 @@ def replay(
 
 
 class _Fold:
-    def __init__(
-        self, initial: Mapping[int, SeatState], initial_version: int, capacities: Mapping[int, int]
-    ) -> None:
+    def __init__(self, initial: Mapping[int, SeatState], initial_version: int, capacities: Mapping[int, int]) -> None:
         self.seats: dict[int, SeatState] = {}
         self.versions: dict[int, int] = {}
         self.holds: dict[int, uuid.UUID] = {}

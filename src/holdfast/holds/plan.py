@@ -58,9 +58,7 @@ def any_time(call: Call, hold_type: HoldType) -> bool:
     return call.principal.actor in (Actor.ADMIN, Actor.API) and hold_type.name != CART
 
 
-def plan_hold(
-    view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int
-) -> HoldRequest:
+def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int) -> HoldRequest:
     """The claims to make for this caller, or the refusal that comes before any seat is looked at."""
     resolved = find_hold_type(view, asked.hold_type, BookingState.LOCKED)
     if call.principal.actor is Actor.CUSTOMER and Actor.CUSTOMER not in resolved.hold_type.release_api:

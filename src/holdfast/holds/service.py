@@ -197,9 +197,7 @@ class HoldsService:
             if hold_ids is not None:
                 rows = await self._named_rows(tx, call, event_id, hold_ids)
             else:
-                rows = await self._filtered_rows(
-                    tx, call, view, chosen or HoldFilter(), None, BULK_RELEASE_MAX
-                )
+                rows = await self._filtered_rows(tx, call, view, chosen or HoldFilter(), None, BULK_RELEASE_MAX)
             self._require_release(call, view, rows)
             done = await store.release_holds(tx, call, [r["id"] for r in rows], "released by the organiser")
             released = [h for h, verb in done.items() if verb == "release"]
@@ -207,9 +205,7 @@ class HoldsService:
 
         return await run_once(self._database, call, work, Released)
 
-    async def _named_rows(
-        self, tx: Transaction, call: Call, event_id: UUID, hold_ids: Sequence[UUID]
-    ) -> list[Row]:
+    async def _named_rows(self, tx: Transaction, call: Call, event_id: UUID, hold_ids: Sequence[UUID]) -> list[Row]:
         rows = await store.get_holds(tx, call.organization_id, event_id, hold_ids)
         missing = {str(h) for h in hold_ids} - {str(r["id"]) for r in rows}
         if missing:
@@ -242,23 +238,17 @@ class HoldsService:
             raise InvalidRequest("A hold or a seat is named twice.")
 
         async def work(tx: Transaction) -> Placement:
-            rows = {
-                r["id"]: r for r in await self._named_rows(tx, call, event_id, [m.hold_id for m in moves])
-            }
+            rows = {r["id"]: r for r in await self._named_rows(tx, call, event_id, [m.hold_id for m in moves])}
             for row in rows.values():
                 if row["status"] != HoldStatus.ACTIVE or row["ordinal"] is None:
-                    raise HoldEnded(
-                        "Only a live hold on a numbered seat can be moved.", hold_id=str(row["id"])
-                    )
+                    raise HoldEnded("Only a live hold on a numbered seat can be moved.", hold_id=str(row["id"]))
             done = await store.release_holds(tx, call, list(rows), "moved by the organiser")
             if len(done) < len(rows) or "expire" in done.values():
                 raise HoldExpired("One of these holds has just ended.")
             placed: list[HoldView] = []
             for move, ordinal in zip(moves, ordinals, strict=True):
                 request = moved_request(view, call, rows[move.hold_id], ordinal)
-                placed += placement_of(
-                    view, await store.hold_whole(tx, request, self._settings.hold_window_s)
-                ).holds
+                placed += placement_of(view, await store.hold_whole(tx, request, self._settings.hold_window_s)).holds
             return Placement(True, placed)
 
         try:
@@ -433,6 +423,7 @@ def hold_view(view: EventView, row: Row, *, staff: bool = False) -> HoldView:
     )
     return msgspec.structs.replace(
         seen,
+        expires_in_seconds=seen.expires_in_seconds if row["status"] == HoldStatus.ACTIVE else 0,
         created_at=row["created_at"],
         source=row["source"],
         user_id=row["user_id"] if staff else None,

@@ -70,13 +70,13 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
     tenant_wide: bool
 
 
-@post("/api/guest-tokens", security=[])
+@post("/api/guest-tokens", security=[], summary="Issue a guest's token")
 async def issue_guest_token(request: Asked, data: GuestRequest) -> Data[GuestToken]:
     """A buyer's token without an account, for one event that is on sale."""
     return Data(await services(request).accounts.issue_guest_token(path_id("event_id", data.event_id)))
 
 
-@get("/api/me")
+@get("/api/me", summary="Whose credential this is")
 async def show_me(request: Asked) -> Data[Me]:
     """Whose credential this is, and what it may do."""
     return Data(_me((await call_of(request)).principal))
@@ -97,7 +97,7 @@ def _me(principal: Principal) -> Me:
 
 
 # Hold types and policy ------------------------------------------------------------------------------------------
-@get("/api/organizations/config")
+@get("/api/organizations/config", summary="The organization's hold types")
 async def show_organization_config(request: Asked) -> Data[ConfigAnswer]:
     """The organization's hold types as stored and as resolved, with the layer each field came from."""
     call = await call_of(request)
@@ -105,14 +105,14 @@ async def show_organization_config(request: Asked) -> Data[ConfigAnswer]:
     return Data(await services(request).accounts.organization_config(call))
 
 
-@post("/api/organizations/config", status_code=200)
+@post("/api/organizations/config", status_code=200, summary="Store the organization's hold types")
 async def store_organization_config(request: Asked, data: Document) -> Data[ConfigAnswer]:
     """Replaces the organization's hold types. One bad field and nothing is stored; the answer names each."""
     call = await call_of(request)
     return Data(await services(request).accounts.store_organization_config(call, data))
 
 
-@get("/api/tenants/config")
+@get("/api/tenants/config", summary="The tenant's hold types")
 async def show_tenant_config(request: Asked) -> Data[ConfigAnswer]:
     """The hold types that all organizations of the tenant share. With the tenant's API key."""
     found = services(request)
@@ -120,7 +120,7 @@ async def show_tenant_config(request: Asked) -> Data[ConfigAnswer]:
     return Data(await found.accounts.tenant_config(access))
 
 
-@post("/api/tenants/config", status_code=200)
+@post("/api/tenants/config", status_code=200, summary="Store the tenant's hold types")
 async def store_tenant_config(request: Asked, data: Document) -> Data[ConfigAnswer]:
     """Replaces the tenant's hold types. With the tenant's API key."""
     found = services(request)
@@ -128,7 +128,7 @@ async def store_tenant_config(request: Asked, data: Document) -> Data[ConfigAnsw
     return Data(await found.accounts.store_tenant_config(access, data))
 
 
-@get("/api/policy")
+@get("/api/policy", summary="The seating policy")
 async def show_policy(request: Asked) -> Data[PolicyAnswer]:
     """The organization's seating policy: what it said, and what is in effect."""
     call = await call_of(request)
@@ -136,7 +136,7 @@ async def show_policy(request: Asked) -> Data[PolicyAnswer]:
     return Data(await services(request).accounts.policy(call))
 
 
-@put("/api/policy")
+@put("/api/policy", summary="Replace the seating policy")
 async def store_policy(request: Asked, data: PolicyDocument) -> Data[PolicyAnswer]:
     """Replaces the seating policy whole."""
     call = await call_of(request)
@@ -144,7 +144,7 @@ async def store_policy(request: Asked, data: PolicyDocument) -> Data[PolicyAnswe
 
 
 # People ---------------------------------------------------------------------------------------------------------
-@post("/api/users")
+@post("/api/users", summary="Add a user")
 async def create_user(request: Asked, data: NewUser) -> Data[Member]:
     """A user of the organization, with a role and the tiers that open zones to them."""
     call = await call_of(request)
@@ -159,14 +159,14 @@ async def create_user(request: Asked, data: NewUser) -> Data[Member]:
     return Data(member)
 
 
-@get("/api/users")
+@get("/api/users", summary="List users")
 async def list_users(request: Asked, limit: Limit = 50, cursor: Cursor = None) -> Page[Member]:
     call = await call_of(request)
     found = await services(request).accounts.list_users(call, _after(cursor), limit + 1)
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
-@patch("/api/users/{id:str}")
+@patch("/api/users/{id:str}", summary="Change a user")
 async def change_user(request: Asked, id: str, data: MemberChange) -> Data[Member]:
     """Changes role, tiers, or whether the membership is active; `deactivated` closes the account."""
     call = await call_of(request)
@@ -174,7 +174,7 @@ async def change_user(request: Asked, id: str, data: MemberChange) -> Data[Membe
 
 
 # API keys -------------------------------------------------------------------------------------------------------
-@post("/api/api-keys")
+@post("/api/api-keys", summary="Make an API key")
 async def create_api_key(request: Asked, data: NewKey) -> Data[NewApiKey]:
     """A key for another system. Its secret is in this answer and nowhere else."""
     call = await call_of(request)
@@ -184,14 +184,14 @@ async def create_api_key(request: Asked, data: NewKey) -> Data[NewApiKey]:
     return Data(made)
 
 
-@get("/api/api-keys")
+@get("/api/api-keys", summary="List API keys")
 async def list_api_keys(request: Asked, limit: Limit = 50, cursor: Cursor = None) -> Page[ApiKey]:
     call = await call_of(request)
     found = await services(request).accounts.list_api_keys(call, _after(cursor), limit + 1)
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
-@delete("/api/api-keys/{id:str}", status_code=204)
+@delete("/api/api-keys/{id:str}", status_code=204, summary="Revoke an API key")
 async def revoke_api_key(request: Asked, id: str) -> None:
     """Revokes the key for good."""
     call = await call_of(request)

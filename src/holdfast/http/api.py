@@ -1,6 +1,7 @@
 """The HTTP application: Litestar for the routes, and one thin layer around it for what every answer carries."""
 
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Any
 
 from litestar import Litestar, Router
@@ -10,7 +11,6 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.types import ASGIApp, ControllerRouterHandler, Message, Receive, Scope, Send
 
-import holdfast
 from holdfast.http.auth import proxy_networks
 from holdfast.http.body import StrictBody
 from holdfast.http.problem import chosen_request_id, handle_problem, problem_answer
@@ -68,7 +68,7 @@ def _openapi() -> OpenAPIConfig:
     }
     return OpenAPIConfig(
         title="Holdfast",
-        version=getattr(holdfast, "__version__", "0"),
+        version=version("holdfast"),
         description="A seat inventory engine: holds a seat for one buyer for a few minutes, and never sells it twice.",
         components=Components(security_schemes=schemes),
         security=[{"token": []}, {"apiKey": []}],

@@ -15,9 +15,9 @@ from holdfast.kernel.errors import NotFound, Overloaded
 Asked = Request[Any, Any, Any]
 
 _KINDS = {
-    "docs.html": "text/html; charset=utf-8",
-    "docs.js": "text/javascript; charset=utf-8",
-    "docs.css": "text/css; charset=utf-8",
+    "docs.html": "text/html",
+    "docs.js": "text/javascript",
+    "docs.css": "text/css",
 }
 
 

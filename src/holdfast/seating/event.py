@@ -248,7 +248,7 @@ def event_document(event: Event, own_zones: list[Any] | None) -> Object:
         "sale_end": event.sale_end.isoformat() if event.sale_end else None,
         "days": [day.isoformat() for day in event.days],
         "currency": event.currency,
-        "prices": msgspec.to_builtins(event.prices),
+        "prices": msgspec.to_builtins(list(event.prices)),
         "overrides": event.overrides,
     }
     return {field: value for field, value in said.items() if value is not None}

@@ -139,7 +139,7 @@ class Catalogue:
             self._entries.pop(key, None)
             return None
         known = self._entries.get(key)
-        if known is None or known.read_at < read_at:
+        if known is None or known.read_at <= read_at:
             self._entries[key] = _Entry(view, read_at)
             self._entries.move_to_end(key)
             if len(self._entries) > MAX_EVENTS:

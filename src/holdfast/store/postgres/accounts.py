@@ -136,17 +136,15 @@ async def list_members(tx: Transaction, organization_id: UUID, after: UUID | Non
     return [_member(row) for row in rows]
 
 
-async def insert_user(
-    tx: Transaction, organization_id: UUID, user_id: UUID, email: str | None, display_name: str | None
-) -> None:
+async def insert_user(tx: Transaction, organization_id: UUID, member: Member) -> None:
     try:
         await tx.execute(
-            "INSERT INTO users (organization_id, id, email, display_name, created_at)"
-            " VALUES ($1, $2, $3, $4, holdfast_now())",
+            "INSERT INTO users (organization_id, id, email, display_name, created_at) VALUES ($1, $2, $3, $4, $5)",
             organization_id,
-            user_id,
-            email,
-            display_name,
+            member.id,
+            member.email,
+            member.display_name,
+            member.created_at,
         )
     except asyncpg.UniqueViolationError as error:
         raise (EmailTaken() if error.constraint_name == "users_email" else UserExists()) from error

@@ -39,16 +39,12 @@ MOVE_PLACES = "SELECT move_session_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $1
 SHARE_EVENT = "SELECT share_events(ARRAY[$1::uuid])"
 
 
-async def find_seats(
-    tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]
-) -> dict[int, int]:
+async def find_seats(tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]) -> dict[int, int]:
     rows = await tx.fetch(FIND_SEATS, organization_id, event_id, list(ids)) if ids else []
     return {row["booking_id"]: row["ordinal"] for row in rows}
 
 
-async def find_zones(
-    tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]
-) -> dict[int, int]:
+async def find_zones(tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]) -> dict[int, int]:
     rows = await tx.fetch(FIND_ZONES, organization_id, event_id, list(ids)) if ids else []
     return {row["booking_id"]: row["zone_no"] for row in rows}
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
-from holdfast.holds.claims import ClaimFacts, Held, HoldRequest, PlacedHold
+from holdfast.holds.claims import Held, HoldRequest, PlacedHold, Verdict
 from holdfast.holds.combiner import BatchLost, BatchRejected
 from holdfast.store.postgres import holds
 from holdfast.store.postgres.database import RETRIES, RETRYABLE, Database, retry_delay_s
@@ -29,7 +29,7 @@ class PostgresBatches:
         self._database = database
         self._window_s = window_s
 
-    async def hold(self, requests: Sequence[HoldRequest]) -> list[list[ClaimFacts]]:
+    async def hold(self, requests: Sequence[HoldRequest]) -> list[Verdict]:
         call = holds.hold_seats if requests[0].seats else holds.hold_places
         for attempt in range(RETRIES + 1):
             try:

@@ -16,6 +16,7 @@ from holdfast.holds.claims import (
     HoldRequest,
     PlacedHold,
     Unsettled,
+    Verdict,
     held_by_another,
     settle,
 )
@@ -67,7 +68,7 @@ def _limits(requests: Sequence[HoldRequest]) -> tuple[str, list[str]]:
     ]
 
 
-async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[list[ClaimFacts]]:
+async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[Verdict]:
     """Requests for seats of one organization, no seat twice among them: one call, one transaction, one outcome each."""
     claims = [(r.event_id, s.ordinal, n, s, r) for n, r in enumerate(requests, 1) for s in r.seats]
     claims.sort(key=_event_and_ordinal)
@@ -86,17 +87,27 @@ async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], windo
         uuids([c[3].hold_id for c in claims]),
         *_owners([c[4] for c in claims]),
     )
-    facts: list[list[ClaimFacts]] = [[] for _ in requests]
-    for row in rows:
-        facts[claims[row[0] - 1][2] - 1].append(ClaimFacts(*row))
-    return facts
+    places = [(n, requests[n - 1].seats.index(seat)) for _, _, n, seat, _ in claims] if len(rows) > 1 else []
+    return _verdicts(requests, rows, places)
+
+
+def _verdicts(requests: Sequence[HoldRequest], rows: Sequence[Row], claims: Sequence[tuple[int, int]]) -> list[Verdict]:
+    """`claims`: for each claim, in the order it was sent, its request's number and its position within the request."""
+    decided_at = rows[0]["decided_at"]
+    if len(rows) == 1:
+        return [Verdict(decided_at, {})] * len(requests)
+    refused: list[dict[int, ClaimFacts]] = [{} for _ in requests]
+    for row in rows[1:]:
+        request, position = claims[row["n"] - 1]
+        refused[request - 1][position] = ClaimFacts(*row)
+    return [Verdict(decided_at, facts) for facts in refused]
 
 
 def _event_and_ordinal(claim: tuple[Any, ...]) -> tuple[Any, ...]:
     return claim[:2]
 
 
-async def hold_places(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[list[ClaimFacts]]:
+async def hold_places(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[Verdict]:
     """The same for quantities of general admission."""
     zones = sorted({(r.event_id, p.zone_no) for r in requests for p in r.places})
     position = {zone: n for n, zone in enumerate(zones, 1)}
@@ -117,10 +128,7 @@ async def hold_places(connection: Queries, requests: Sequence[HoldRequest], wind
         uuids([p.hold_id for _, _, p in claims]),
         *_owners([r for _, r, _ in claims]),
     )
-    facts: list[list[ClaimFacts]] = [[] for _ in requests]
-    for row in rows:
-        facts[claims[row[0] - 1][0] - 1].append(ClaimFacts(*row))
-    return facts
+    return _verdicts(requests, rows, [(n, len(r.seats) + r.places.index(p)) for n, r, p in claims])
 
 
 async def hold_whole(tx: Queries, request: HoldRequest, window_s: int) -> Held:
@@ -170,9 +178,7 @@ def _owners(owners: Sequence[HoldRequest]) -> tuple[str, ...]:
     )
 
 
-async def placed_among(
-    connection: Queries, organization_id: UUID, hold_ids: Sequence[UUID]
-) -> dict[object, Row]:
+async def placed_among(connection: Queries, organization_id: UUID, hold_ids: Sequence[UUID]) -> dict[object, Row]:
     """Which of these holds exist: asked after a connection broke in the middle of a batch."""
     rows = await connection.fetch(PLACED_AMONG, organization_id, list(hold_ids))
     return {row["id"]: row for row in rows}
@@ -229,9 +235,7 @@ async def get_hold(tx: Transactional, organization_id: UUID, hold_id: UUID) -> R
     return await tx.fetchrow(GET_HOLD, organization_id, hold_id)
 
 
-async def get_holds(
-    tx: Transactional, organization_id: UUID, event_id: UUID, hold_ids: Sequence[UUID]
-) -> list[Row]:
+async def get_holds(tx: Transactional, organization_id: UUID, event_id: UUID, hold_ids: Sequence[UUID]) -> list[Row]:
     return await tx.fetch(GET_HOLDS, organization_id, event_id, list(hold_ids))
 
 
@@ -283,9 +287,7 @@ async def release_holds(
     return {row["hold_id"]: row["verb"] for row in rows}
 
 
-async def extend_hold(
-    tx: Transactional, call: Call, hold_id: UUID, ttl_s: int, cap_s: int
-) -> datetime | None:
+async def extend_hold(tx: Transactional, call: Call, hold_id: UUID, ttl_s: int, cap_s: int) -> datetime | None:
     """The new end, or none where the hold is over or already as long as allowed."""
     who = call.principal
     until: datetime | None = await tx.fetchval(
@@ -341,9 +343,7 @@ async def seconds_to_next_expiry(tx: Transactional) -> float | None:
     return seconds
 
 
-async def expire_due_holds(
-    connection: Queries, organization_id: UUID, grace_s: float, limit: int
-) -> tuple[int, int]:
+async def expire_due_holds(connection: Queries, organization_id: UUID, grace_s: float, limit: int) -> tuple[int, int]:
     """One bounded step of the sweeper: how many holds it expired, and how many it saw due."""
     (row,) = await connection.fetch(EXPIRE_DUE, organization_id, grace_s, limit)
     return row["expired"], row["seen"]

@@ -83,9 +83,7 @@ async def _apply(connection: asyncpg.Connection) -> list[str]:
                 )
             done.append(name)
         elif applied[name] != _checksum(text):
-            raise MigrationError(
-                f"{name} was changed after it had been applied here; migrations are written once."
-            )
+            raise MigrationError(f"{name} was changed after it had been applied here; migrations are written once.")
     text, checksum = functions()
     if applied.get("functions") != checksum:
         async with connection.transaction():

@@ -8,22 +8,21 @@
 -- the event, so a cancel that commits first always wins. A seat whose hold is over is taken at once, whether or not the
 -- sweeper has run: the old hold expires in the same transaction, with both moves in the log.
 
--- One row a claim (n is its position): granted, or the facts of the refusal.
+-- The first row (n = 0) says when it was decided; then one row a refused claim (n is its position) with the facts of the
+-- refusal. A claim without a row was granted, for the life it asked from the moment of the decision.
 DROP TYPE IF EXISTS hold_outcome CASCADE;
 CREATE TYPE hold_outcome AS (
   n              integer,
-  granted        boolean,
   decided_at     timestamptz,
-  held_until     timestamptz,   -- of the new hold; where refused, of the hold in the way
-  version        integer,
-  state          text,          -- where refused: the seat's state (null: no such seat)
-  own_hold_id    uuid,          -- where refused: the caller's own live hold on this very seat
+  held_until     timestamptz,   -- of the hold in the way
+  state          text,          -- the seat's state (null: no such seat)
+  own_hold_id    uuid,          -- the caller's own live hold on this very seat
   own_hold_type  text,
   own_created_at timestamptz,
-  room           integer,       -- where refused in a GA zone: the places left
-  event_status   text,          -- where refused
-  on_sale        boolean,       -- where refused
-  retry_after_s  integer        -- where refused by a limit per user or ip
+  room           integer,       -- GA zone: the places left
+  event_status   text,
+  on_sale        boolean,
+  retry_after_s  integer        -- over a limit per user or ip
 );
 
 -- Which requests of a batch are over their limit of holds placed in the window, and how long until they fit.
@@ -71,6 +70,7 @@ DECLARE
   v_now       timestamptz;
   v_over      integer[] := '{}';
   v_retry     integer[];
+  v_n         bigint[];
   v_version   integer[];       -- by claim; null where the seat was not taken
   v_old_hold  uuid[];          -- by claim; set where an expired hold was in the seat
   v_old_type  text[];
@@ -100,8 +100,7 @@ BEGIN
         version = s.version + CASE s.state WHEN 'held' THEN 2 ELSE 1 END
     FROM (SELECT * FROM unnest(c_request, c_event, c_ordinal, c_hold, c_hold_type, c_ttl_s, c_any_time)
             WITH ORDINALITY AS c (request, event_id, ordinal, hold_id, hold_type, ttl_s, any_time, n)
-          WHERE c.request <> ALL (v_over)
-          ORDER BY c.event_id, c.ordinal) c
+          WHERE c.request <> ALL (v_over)) c
     JOIN events e ON e.organization_id = p_org AND e.id = c.event_id
     WHERE s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal
       AND (s.state = 'available' OR (s.state = 'held' AND s.held_until <= v_now))
@@ -109,10 +108,19 @@ BEGIN
       AND (c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')))
     RETURNING c.n, new.version, old.hold_id, old.hold_type, old.held_until
   )
-  SELECT array_agg(t.version ORDER BY i.n), array_agg(t.hold_id ORDER BY i.n), array_agg(t.hold_type ORDER BY i.n),
-         array_agg(t.held_until ORDER BY i.n), bool_or(t.hold_id IS NOT NULL), bool_or(t.version IS NULL)
-    INTO v_version, v_old_hold, v_old_type, v_old_until, v_expired, v_missed
-  FROM generate_series(1, cardinality(c_event)) AS i (n) LEFT JOIN taken t ON t.n = i.n;
+  SELECT array_agg(t.n), array_agg(t.version), array_agg(t.hold_id), array_agg(t.hold_type), array_agg(t.held_until),
+         bool_or(t.hold_id IS NOT NULL), count(*) < cardinality(c_event)
+    INTO v_n, v_version, v_old_hold, v_old_type, v_old_until, v_expired, v_missed
+  FROM (SELECT * FROM taken ORDER BY taken.n) t;
+
+  IF v_missed THEN  -- lay what was taken beside the claims again
+    SELECT array_agg(t.version ORDER BY i.n), array_agg(t.old_hold ORDER BY i.n), array_agg(t.old_type ORDER BY i.n),
+           array_agg(t.old_until ORDER BY i.n)
+      INTO v_version, v_old_hold, v_old_type, v_old_until
+    FROM generate_series(1, cardinality(c_event)) AS i (n)
+    LEFT JOIN unnest(v_n, v_version, v_old_hold, v_old_type, v_old_until) AS t (n, version, old_hold, old_type, old_until)
+      ON t.n = i.n;
+  END IF;
 
   IF v_missed AND v_several THEN
     SELECT array_agg(DISTINCT c.request) INTO v_failed
@@ -141,6 +149,7 @@ BEGIN
     WHERE c.version IS NOT NULL AND c.old_hold IS NOT NULL;
   END IF;
 
+  IF v_n IS NOT NULL THEN
   WITH c AS (
     SELECT * FROM unnest(c_event, c_ordinal, c_zone, c_hold, c_user, c_session, c_ip, c_keep_ip, c_agent, c_trace, c_actor,
         c_source, c_hold_type, c_ttl_s, v_version)
@@ -154,10 +163,10 @@ BEGIN
       c.hold_type, c.actor, c.source, v_now + make_interval(secs => c.ttl_s), v_now
     FROM c
   ), audited AS (
+    -- What was reserved is in the hold's own row, which stays: the audit adds who asked, from where and with what.
     INSERT INTO audit_entries (organization_id, at, action, entity_type, entity_id, event_id, actor, user_id, ip, user_agent,
-      request_id, changes)
-    SELECT p_org, v_now, 'seat_reserved', 'SeatHold', c.hold_id, c.event_id, c.actor, c.user_id, c.ip, c.agent, c.trace,
-      jsonb_build_object('ordinal', c.ordinal, 'hold_type', c.hold_type, 'ttl_s', c.ttl_s, 'source', c.source)
+      request_id)
+    SELECT p_org, v_now, 'seat_reserved', 'SeatHold', c.hold_id, c.event_id, c.actor, c.user_id, c.ip, c.agent, c.trace
     FROM c
   ), logged AS (
     INSERT INTO seat_state_events (organization_id, event_id, at, verb, ordinal, zone_no, quantity, old_state, new_state,
@@ -169,24 +178,23 @@ BEGIN
   )
   INSERT INTO outbox (organization_id, at, kind, event_id, log_id)
   SELECT p_org, v_now, 'SeatReserved', event_id, id FROM logged;
+  END IF;
 
+  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
   IF NOT v_missed THEN
-    RETURN QUERY SELECT c.n::integer, true, v_now, v_now + make_interval(secs => c.ttl_s), c.version, 'held', NULL::uuid,
-      NULL::text, NULL::timestamptz, NULL::integer, NULL::text, NULL::boolean, NULL::integer
-    FROM unnest(c_ttl_s, v_version) WITH ORDINALITY AS c (ttl_s, version, n);
     RETURN;
   END IF;
 
-  -- With something refused: say what stood in the way, as it is now.
-  RETURN QUERY SELECT c.n::integer, c.version IS NOT NULL, v_now,
-    CASE WHEN c.version IS NOT NULL THEN v_now + make_interval(secs => c.ttl_s) ELSE s.held_until END,
-    c.version, s.state::text, own.id, own.hold_type, own.created_at, NULL::integer, e.status::text,
+  -- For what was refused: what stood in the way, as it is now.
+  RETURN QUERY SELECT c.n::integer, v_now, s.held_until, s.state::text, own.id, own.hold_type,
+    own.created_at, NULL::integer, e.status::text,
     c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')),
     v_retry[array_position(v_over, c.request)]
-  FROM unnest(c_request, c_event, c_ordinal, c_user, c_session, c_ttl_s, c_any_time, v_version)
-    WITH ORDINALITY AS c (request, event_id, ordinal, user_id, session_id, ttl_s, any_time, version, n)
+  FROM unnest(c_request, c_event, c_ordinal, c_user, c_any_time, v_version)
+    WITH ORDINALITY AS c (request, event_id, ordinal, user_id, any_time, version, n)
   LEFT JOIN event_seats s ON s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal
   LEFT JOIN events e ON e.organization_id = p_org AND e.id = c.event_id
-  LEFT JOIN holds own ON c.version IS NULL AND own.organization_id = p_org AND own.id = s.hold_id AND s.state = 'held'
-    AND own.user_id = c.user_id AND (own.held_until IS NULL OR own.held_until > v_now);
+  LEFT JOIN holds own ON own.organization_id = p_org AND own.id = s.hold_id AND s.state = 'held'
+    AND own.user_id = c.user_id AND (own.held_until IS NULL OR own.held_until > v_now)
+  WHERE c.version IS NULL;
 END $$;

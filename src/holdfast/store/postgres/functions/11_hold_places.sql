@@ -98,10 +98,8 @@ BEGIN
     FROM c
   ), audited AS (
     INSERT INTO audit_entries (organization_id, at, action, entity_type, entity_id, event_id, actor, user_id, ip, user_agent,
-      request_id, changes)
-    SELECT p_org, v_now, 'seat_reserved', 'SeatHold', c.hold_id, c.event_id, c.actor, c.user_id, c.ip, c.agent, c.trace,
-      jsonb_build_object('zone_no', c.zone_no, 'quantity', c.quantity, 'hold_type', c.hold_type, 'ttl_s', c.ttl_s,
-        'source', c.source)
+      request_id)
+    SELECT p_org, v_now, 'seat_reserved', 'SeatHold', c.hold_id, c.event_id, c.actor, c.user_id, c.ip, c.agent, c.trace
     FROM c
   ), logged AS (
     INSERT INTO seat_state_events (organization_id, event_id, at, verb, zone_no, quantity, old_state, new_state,
@@ -114,8 +112,10 @@ BEGIN
   INSERT INTO outbox (organization_id, at, kind, event_id, log_id)
   SELECT p_org, v_now, 'SeatReserved', event_id, id FROM logged;
 
-  RETURN QUERY SELECT c.n::integer, c.granted IS NOT NULL, v_now, v_now + make_interval(secs => c.ttl_s),
-    v_version[c.z] + c.granted, CASE WHEN v_room[c.z] IS NULL THEN NULL ELSE 'available' END, NULL::uuid, NULL::text,
-    NULL::timestamptz, v_room[c.z], v_status[c.z], c.any_time OR v_on_sale[c.z], v_retry[array_position(v_over, c.request)]
-  FROM unnest(c_request, c_z, c_ttl_s, c_any_time, v_granted) WITH ORDINALITY AS c (request, z, ttl_s, any_time, granted, n);
+  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
+  RETURN QUERY SELECT c.n::integer, v_now, NULL::timestamptz, CASE WHEN v_room[c.z] IS NULL THEN NULL ELSE 'available' END,
+    NULL::uuid, NULL::text, NULL::timestamptz, v_room[c.z], v_status[c.z], c.any_time OR v_on_sale[c.z],
+    v_retry[array_position(v_over, c.request)]
+  FROM unnest(c_request, c_z, c_any_time, v_granted) WITH ORDINALITY AS c (request, z, any_time, granted, n)
+  WHERE c.granted IS NULL;
 END $$;

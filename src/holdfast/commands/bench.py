@@ -1,0 +1,27 @@
+"""`holdfast bench`: the measurements themselves are `holdfast.bench`."""
+
+import importlib
+from typing import Annotated
+
+import typer
+
+from holdfast.commands.options import Data, Json, fail
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command(epilog="Example: holdfast bench --quick --json")(bench)
+
+
+def bench(
+    quick: Annotated[bool, typer.Option("--quick", help="Shorter runs, for a first impression.")] = False,
+    json: Json = False,
+    data: Data = None,
+) -> None:
+    """Measure this machine's holds per second, as ratios of what its database can do."""
+    try:
+        measurements = importlib.import_module("holdfast.bench.main")
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("holdfast.bench"):
+            raise
+        fail("the measurements are not part of this installation")
+    raise typer.Exit(int(measurements.run(quick=quick, json=json)))

@@ -1,0 +1,46 @@
+"""What is known of one event at one instant, for those who examine it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from holdfast.holds.lifecycle import LogRow, SeatState
+
+
+class SeatFact(msgspec.Struct, frozen=True):
+    ordinal: int
+    state: SeatState
+    version: int
+    hold_id: UUID | None
+    hold_type: str | None
+    held_until: datetime | None
+
+
+class ZoneFact(msgspec.Struct, frozen=True):
+    zone_no: int
+    capacity: int
+    held: int
+    sold: int
+
+
+class HoldFact(msgspec.Struct, frozen=True):
+    """An active hold; `ordinal` is null for places of a zone."""
+
+    hold_id: UUID
+    ordinal: int | None
+    zone_no: int
+    quantity: int
+    hold_type: str
+    held_until: datetime | None
+
+
+class EventFacts(msgspec.Struct, frozen=True, kw_only=True):
+    seats: Sequence[SeatFact]
+    zones: Sequence[ZoneFact]
+    active_holds: Sequence[HoldFact]
+    log: Sequence[LogRow]
+    acknowledged: int = 0
+    unknown_holds: Sequence[UUID] = ()
+    """Those of the acknowledged holds of which there is no row."""

@@ -1,0 +1,68 @@
+"""A server process of several on one socket: `python -m holdfast.server_process`, started by `ServerProcesses` only.
+
+It ends with its parent: the kernel sends it SIGTERM when the parent dies, however it dies.
+"""
+
+import argparse
+import ctypes
+import os
+import signal
+import socket
+import sys
+import threading
+
+import uvloop
+
+from holdfast.logs import configure_logs
+from holdfast.server import StopSignals, serve
+from holdfast.settings import Settings, load_settings
+
+_PR_SET_PDEATHSIG = 1
+ORPHAN_GRACE_S = 3.0
+
+
+def die_with_parent(parent: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it died before we asked
+        sys.exit(1)
+
+
+class _Stop(StopSignals):
+    """An orphan's database is going away too: it does not wait for long."""
+
+    def __init__(self, parent: int) -> None:
+        super().__init__()
+        self._parent = parent
+
+    def ask(self) -> None:
+        super().ask()
+        if os.getppid() != self._parent:
+            last = threading.Timer(ORPHAN_GRACE_S, os._exit, (1,))
+            last.daemon = True
+            last.start()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--socket", type=int, required=True)
+    parser.add_argument("--ready", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--no-work", action="store_true")
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    settings = load_settings()
+    configure_logs(settings.log_level)
+    uvloop.run(_serve(settings, options))
+
+
+async def _serve(settings: Settings, options: argparse.Namespace) -> None:
+    def ready() -> None:
+        os.write(options.ready, b"r")
+        os.close(options.ready)
+
+    bound = socket.socket(fileno=options.socket)
+    await serve(settings, bound, work=not options.no_work, on_ready=ready, stop=_Stop(options.parent))
+
+
+if __name__ == "__main__":
+    main()
