@@ -108,7 +108,7 @@ async def stage(
     app = await Application.open(stage_settings(database, **settings), work=work)
     try:
         first = organization or await app.services.accounts.bootstrap("Theatre")
-        async with serving(app.asgi) as client:
+        async with serving(app.asgi, app.protocol) as client:
             made = Stage(client, app, database, first, "", [], [])
             made.event_id = await made.make_event(config or theatre_config(ga_capacity=100), **(event or {}))
             made.seats = await _all(made, f"/api/events/{made.event_id}/seats")

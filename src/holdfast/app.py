@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 from litestar.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
@@ -17,7 +18,7 @@ from holdfast.holds.combiner import Combiner
 from holdfast.holds.service import HoldsService
 from holdfast.http.api import build_api
 from holdfast.http.auth import Authenticator
-from holdfast.http.reserve import ReserveFront
+from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.seating.service import SeatingService
@@ -57,6 +58,7 @@ class Application:
     refusals: RefusalAudit
     duties: Duties
     asgi: ASGIApp = field(repr=False)
+    protocol: type[HttpToolsProtocol] = field(repr=False)  # the connection class for the server
 
     @classmethod
     async def open(cls, settings: Settings, *, work: bool = True, serve: bool = True) -> "Application":
@@ -92,7 +94,7 @@ class Application:
         duties = Duties(housekeeping)
         combiner.start()
         duties.start()
-        asgi = ReserveFront(services, build_api(services))
+        asgi = build_api(services)
         return cls(
             settings=settings,
             database=database,
@@ -103,6 +105,7 @@ class Application:
             refusals=refusals,
             duties=duties,
             asgi=asgi,
+            protocol=reserve_protocol(services),
         )
 
     async def close(self) -> None:

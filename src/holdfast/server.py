@@ -116,7 +116,7 @@ def _config(application: Application) -> uvicorn.Config:
     return uvicorn.Config(
         application.asgi,
         loop="uvloop",
-        http="httptools",
+        http=application.protocol,
         ws="websockets-sansio" if importlib.util.find_spec("websockets") else "none",
         lifespan="auto",
         access_log=False,

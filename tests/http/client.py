@@ -28,9 +28,9 @@ OWN_ROUTES: list[ControllerRouterHandler] = [*system.ROUTES, *accounts_routes.RO
 
 
 @asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(app: Any, protocol: Any = "auto") -> AsyncIterator[httpx.AsyncClient]:
     """`app` behind uvicorn on 127.0.0.1, and a client of it."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False, http=protocol))
     task = asyncio.create_task(server.serve())
     while not server.started:
         if task.done():

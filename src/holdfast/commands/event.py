@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from holdfast.accounts.principal import Call
@@ -98,7 +99,7 @@ async def zone_summaries(application: Application, call: Call, event_id: UUID) -
 
 def _draw(event: dict[str, Any]) -> None:
     console = Console(highlight=False)
-    console.print(f"[bold]{event['name']}[/bold]  {event['status']}  [dim]{event['id']}[/dim]", soft_wrap=True)
+    console.print(f"[bold]{escape(event['name'])}[/bold]  {event['status']}  [dim]{event['id']}[/dim]", soft_wrap=True)
     for label, name in (("on sale from", "sale_start"), ("until", "sale_end"), ("layout", "layout_id")):
         if event[name] is not None:
             console.print(f"{label:<13}{event[name]}", soft_wrap=True)
@@ -110,7 +111,7 @@ def _draw(event: dict[str, Any]) -> None:
     zones: list[ZoneSummary] = event["zones"]
     for zone in zones:
         figures = (zone.capacity, zone.available, zone.held, zone.sold, zone.blocked)
-        table.add_row(zone.name, zone.zone_type.replace("_", " "), *map(str, figures))
+        table.add_row(escape(zone.name), zone.zone_type.replace("_", " "), *map(str, figures))
     if len(zones) > 1:
         names = ("capacity", *COLOURS)
         totals = [str(sum(getattr(zone, name) for zone in zones)) for name in names]

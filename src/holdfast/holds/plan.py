@@ -68,8 +68,9 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
         )
     ordinals = find_ordinals(view.layout, asked.seats)
     places = _find_places(view.layout, asked.places)
-    zones = [view.layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
-    require_access(call, zones, whitelisted=whitelisted)
+    if not view.layout.all_public:
+        zones = [view.layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
+        require_access(call, zones, whitelisted=whitelisted)
     policy = view.effective_policy
     _require_few(call, len(ordinals) + sum(q for _, q in places), policy.max_seats_per_booking, bulk_max)
     limited = call.principal.actor is Actor.CUSTOMER
@@ -128,6 +129,8 @@ def _find_places(layout: Layout, asked: Sequence[PlacesAsked]) -> list[tuple[Zon
 
 def asks_whitelist(view: EventView, asked: HoldsAsked) -> bool:
     """Whether the answer depends on the event's whitelist, which is read only then."""
+    if view.layout.all_public:
+        return False
     restricted = {z.zone_no for z in view.layout.zones if z.access_mode is AccessMode.WHITELIST}
     if not restricted:
         return False

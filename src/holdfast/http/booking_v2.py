@@ -6,8 +6,9 @@ from uuid import UUID
 from litestar import Request, get, post
 
 from holdfast.accounts.principal import Call
-from holdfast.compat.booking_v2 import InventoryState, StateSelection
+from holdfast.compat.booking_v2 import EventArchived, EventNotPublished, InventoryState, StateSelection
 from holdfast.http.auth import call_of
+from holdfast.http.problem import STATUSES
 from holdfast.http.services import services
 from holdfast.kernel.errors import Forbidden, InvalidRequest, Problem, Unauthorized
 from holdfast.kernel.ids import parse_id
@@ -15,6 +16,10 @@ from holdfast.kernel.ids import parse_id
 AnyRequest = Request[Any, Any, Any]
 BASE = "/api/private/v2.0/booking"
 SCOPE = {"scope": "booking"}
+BULK_BODY_BYTES = 2 * 1024 * 1024
+
+# This API alone has these two answers.
+STATUSES.update({EventArchived: 410, EventNotPublished: 422})
 
 
 def _event(request: AnyRequest) -> UUID:
@@ -38,35 +43,35 @@ async def _call(request: AnyRequest) -> Call:
     return call
 
 
-@post(f"{BASE}/lock", status_code=200, opt=SCOPE)
+@post(f"{BASE}/lock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
 async def lock(request: AnyRequest, data: StateSelection) -> bool:
     """ACTIVE → LOCKED for the session."""
     event = _event(request)
     return await services(request).booking.lock(await _call(request), event, data)
 
 
-@post(f"{BASE}/unlock", status_code=200, opt=SCOPE)
+@post(f"{BASE}/unlock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
 async def unlock(request: AnyRequest, data: StateSelection) -> bool:
     """LOCKED → ACTIVE, by the session that locked."""
     event = _event(request)
     return await services(request).booking.unlock(await _call(request), event, data)
 
 
-@post(f"{BASE}/sale", status_code=200, opt=SCOPE)
+@post(f"{BASE}/sale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
 async def sale(request: AnyRequest, data: StateSelection) -> bool:
     """LOCKED → SOLD, by the session that locked."""
     event = _event(request)
     return await services(request).booking.sale(await _call(request), event, data)
 
 
-@post(f"{BASE}/directsale", status_code=200, opt=SCOPE)
+@post(f"{BASE}/directsale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
 async def direct_sale(request: AnyRequest, data: StateSelection) -> bool:
     """ACTIVE → SOLD, without a lock between."""
     event = _event(request)
     return await services(request).booking.direct_sale(await _call(request), event, data)
 
 
-@post(f"{BASE}/revertsale", status_code=200, opt=SCOPE)
+@post(f"{BASE}/revertsale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
 async def revert_sale(request: AnyRequest, data: StateSelection) -> bool:
     """SOLD → ACTIVE."""
     event = _event(request)

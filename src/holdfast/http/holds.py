@@ -12,12 +12,14 @@ from holdfast.holds.plan import HoldsAsked, PlacesAsked
 from holdfast.holds.service import HoldFilter, HoldView, Placement, Released, SeatMove
 from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
-from holdfast.http.reserve import ReserveBody, Reserved, reserved
+from holdfast.http.reserve import Reserved, parse_reserve, reserved
 from holdfast.http.services import services
 from holdfast.kernel.errors import InvalidRequest, Problem
 
 AnyRequest = Request[Any, Any, Any]
 QUANTITY_MAX = 100_000
+BULK_BODY_BYTES = 2 * 1024 * 1024
+"""Room for an organiser's ten thousand seats, or as many moves."""
 
 Limit = Annotated[int, Parameter(ge=1, le=1000, description="Rows in one answer")]
 
@@ -66,12 +68,10 @@ def body_id(pointer: str, text: str) -> UUID:
 
 
 @post("/api/events/{event_id:str}/seats/{seat_id:str}/reserve", status_code=201, opt={"scope": "holds"})
-async def reserve_seat(
-    request: AnyRequest, event_id: str, seat_id: str, data: ReserveBody | None = None
-) -> Response[Data[Reserved]]:
+async def reserve_seat(request: AnyRequest, event_id: str, seat_id: str) -> Response[Data[Reserved]]:
     """Hold one seat for the caller. Asking again for one's own seat answers 200 with the same hold."""
     event, seat = path_id("event_id", event_id), path_id("seat_id", seat_id)
-    wanted = data or ReserveBody()
+    wanted = parse_reserve(await request.body())
     asked = HoldsAsked(
         seats=(seat,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
     )
@@ -79,7 +79,12 @@ async def reserve_seat(
     return Response(Data(reserved(placement)), status_code=201 if placement.created else 200)
 
 
-@post("/api/events/{event_id:str}/holds", status_code=201, opt={"scope": "holds"})
+@post(
+    "/api/events/{event_id:str}/holds",
+    status_code=201,
+    opt={"scope": "holds"},
+    request_max_body_size=BULK_BODY_BYTES,
+)
 async def hold_seats(request: AnyRequest, event_id: str, data: HoldsBody) -> Response[Data[PlacementOut]]:
     """Hold several seats and places at once: all of them, or none."""
     event = path_id("event_id", event_id)
@@ -175,7 +180,12 @@ async def list_event_holds(
     return Page(page.holds, page.next_cursor)
 
 
-@post("/api/events/{event_id:str}/holds/release", status_code=200, opt={"scope": "holds"})
+@post(
+    "/api/events/{event_id:str}/holds/release",
+    status_code=200,
+    opt={"scope": "holds"},
+    request_max_body_size=BULK_BODY_BYTES,
+)
 async def release_many(request: AnyRequest, event_id: str, data: ReleaseBody) -> Data[Released]:
     """Release many holds of an event: those named, or those a filter finds. All of them, or none."""
     event = path_id("event_id", event_id)
@@ -194,7 +204,12 @@ async def release_many(request: AnyRequest, event_id: str, data: ReleaseBody) ->
     return Data(await services(request).holds.release_many(await call_of(request), event, ids, chosen))
 
 
-@post("/api/events/{event_id:str}/holds/move", status_code=200, opt={"scope": "holds"})
+@post(
+    "/api/events/{event_id:str}/holds/move",
+    status_code=200,
+    opt={"scope": "holds"},
+    request_max_body_size=BULK_BODY_BYTES,
+)
 async def move_holds(request: AnyRequest, event_id: str, data: MoveBody) -> Data[Placement]:
     """Move holds to other seats of the event; owner, type and end stay. All of them, or none."""
     event = path_id("event_id", event_id)

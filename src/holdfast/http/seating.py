@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 from litestar import Request, delete, get, patch, post, put
-from litestar.params import Parameter
+from litestar.params import Parameter, QueryParameter
 from litestar.types import ControllerRouterHandler
 
 from holdfast.holds.lifecycle import SeatState
@@ -184,17 +184,20 @@ async def list_seats(
     request: AnyRequest,
     event_id: str,
     zone: str | None = None,
-    seat_state: Annotated[SeatState | None, Parameter(query="state")] = None,
+    seat_state: Annotated[
+        str | None, QueryParameter(name="state", description="available, held, sold, blocked")
+    ] = None,
     hold_type: str | None = None,
     cursor: Cursor = None,
     limit: Limit = 200,
 ) -> Page[SeatAnswer]:
     event = path_id("event_id", event_id)
     after = _number_cursor("cursor", cursor)
+    state = _seat_state(seat_state)
     call = await call_of(request)
     return _page(
         await _seating(request).list_seats(
-            call, event, zone=zone, state=seat_state, hold_type=hold_type, after=after, limit=limit
+            call, event, zone=zone, state=state, hold_type=hold_type, after=after, limit=limit
         )
     )
 
@@ -277,7 +280,7 @@ async def list_whitelist(
 async def state_log(
     request: AnyRequest, event_id: str, after: str | None = None, cursor: Cursor = None, limit: Limit = 200
 ) -> Page[MoveAnswer]:
-    """`after` is the id of the last move already read. `next_cursor` is always there: ask again for what follows."""
+    """`after` is the id of the last move already read; at the end, ask again with it for what has happened since."""
     event = path_id("event_id", event_id)
     last = _number_cursor("after", after) if after is not None else _number_cursor("cursor", cursor)
     call = await call_of(request)
@@ -345,6 +348,16 @@ def _check_text(field: str, value: str, limit: int) -> None:
     fault = text_fault(value, limit)
     if fault is not None:
         raise InvalidRequest(f"{field} {fault[1]}.", [Problem(f"/{field}", *fault)])
+
+
+def _seat_state(text: str | None) -> SeatState | None:
+    # By hand, because a handler's own `state` would be the application's.
+    if text is None:
+        return None
+    if text in set(SeatState):
+        return SeatState(text)
+    said = f"must be one of {', '.join(SeatState)}"
+    raise InvalidRequest(f"state {said}.", [Problem("/state", "unknown_state", said)])
 
 
 def _id_cursor(cursor: str | None) -> UUID | None:

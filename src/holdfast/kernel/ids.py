@@ -5,9 +5,11 @@ import time
 import uuid
 from typing import Final
 
-from asyncpg.pgproto.pgproto import (
-    UUID as FastUUID,
-)  # a uuid.UUID made in C, ten times cheaper to create and to send
+from asyncpg.pgproto.pgproto import UUID as FastUUID
+
+__all__ = ["FastUUID", "new_id", "parse_id"]
+
+# FastUUID is a uuid.UUID made in C: ten times cheaper to create and to send, which shows in every batch.
 
 _RANDOM_BLOCK: Final = 10 * 512
 _pool = b""

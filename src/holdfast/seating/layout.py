@@ -16,6 +16,8 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
+from holdfast.kernel.ids import FastUUID
+
 
 class SeatCategory(StrEnum):
     STANDARD = "standard"
@@ -150,8 +152,13 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def seat_index(self) -> SeatIndex:
         return SeatIndex(self.seat_uuids)
 
+    @cached_property
+    def all_public(self) -> bool:
+        """No zone asks who the buyer is."""
+        return all(zone.access_mode is AccessMode.PUBLIC for zone in self.zones)
+
     def seat_uuid(self, ordinal: int) -> uuid.UUID:
-        return uuid.UUID(bytes=self.seat_uuid_bytes(ordinal))
+        return FastUUID(self.seat_uuid_bytes(ordinal))
 
     def seat_uuid_bytes(self, ordinal: int) -> bytes:
         if not 0 <= ordinal < len(self.seat_ids):

@@ -338,8 +338,8 @@ class SeatingService:
     ) -> BlockAnswer:
         """All or nothing. Seats blocked before stay as they are; a sold one needs `force` and keeps its ticket."""
         _require_blocker(call)
-        view = await self._fresh_event(call, event_id)
         self._check_count(seats)
+        view = await self._fresh_event(call, event_id)
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> BlockAnswer:
@@ -362,8 +362,8 @@ class SeatingService:
     ) -> UnblockAnswer:
         """All or nothing. A seat whose ticket still stands is sold again, any other available."""
         _require_blocker(call)
-        view = await self._fresh_event(call, event_id)
         self._check_count(seats)
+        view = await self._fresh_event(call, event_id)
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> UnblockAnswer:
@@ -423,14 +423,12 @@ class SeatingService:
 
     # What happened -------------------------------------------------------------------------------------------
     async def state_log(self, call: Call, event_id: UUID, after: int, limit: int) -> Part[MoveAnswer]:
-        """The moves of an event's seats and places in the order of their ids. The cursor is there even at the
-        end, so that a reader can come back for what happens next."""
+        """The moves of an event's seats and places in the order of their ids, from the one after `after`."""
         require_staff(call)
         view = await self._seen_event(call, event_id)
         async with self._database.transaction(call.organization_id) as tx:
-            rows = await trail.list_moves(tx, call.organization_id, event_id, after, limit)
-        moves = [_move_answer(view.layout, row) for row in rows]
-        return Part(moves, str(moves[-1].id if moves else after))
+            rows = await trail.list_moves(tx, call.organization_id, event_id, after, limit + 1)
+        return _part([_move_answer(view.layout, row) for row in rows], limit, lambda move: str(move.id))
 
     async def audit(
         self,

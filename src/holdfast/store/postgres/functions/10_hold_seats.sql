@@ -54,7 +54,7 @@ BEGIN
       WHERE h.organization_id = p_org AND h.user_id = l.user_id AND h.created_at > v_since
       ORDER BY h.created_at LIMIT greatest(0, u.placed + l.quantity - l.user_limit)) o
   ) f ON u.placed + l.quantity > l.user_limit AND l.quantity <= l.user_limit
-  WHERE u.placed + l.quantity > l.user_limit OR a.placed + l.quantity > l.ip_limit;
+  WHERE l.quantity > 0 AND (u.placed + l.quantity > l.user_limit OR a.placed + l.quantity > l.ip_limit);
 END $$;
 
 CREATE OR REPLACE FUNCTION hold_seats(
@@ -70,11 +70,13 @@ DECLARE
   v_now       timestamptz;
   v_over      integer[] := '{}';
   v_retry     integer[];
+  v_new       integer[];       -- by limited request: the seats in it that are not the caller's already
   v_n         bigint[];
   v_version   integer[];       -- by claim; null where the seat was not taken
   v_old_hold  uuid[];          -- by claim; set where an expired hold was in the seat
   v_old_type  text[];
   v_old_until timestamptz[];
+  v_old_since timestamptz[];
   v_expired   boolean;
   v_missed    boolean;
   v_failed    integer[];
@@ -91,6 +93,17 @@ BEGIN
   IF cardinality(l_request) > 0 THEN
     SELECT o.over, o.retry_after_s INTO v_over, v_retry
     FROM requests_over_limit(p_org, v_now, p_window_s, l_request, l_user, l_ip, l_user_limit, l_ip_limit, l_quantity) o;
+    IF cardinality(v_over) > 0 THEN
+      -- Asking again for one's own seat places nothing: only what is new in a request counts.
+      SELECT array_agg(l.quantity - (
+          SELECT count(*)::integer FROM unnest(c_request, c_event, c_ordinal) AS c (request, event_id, ordinal)
+          JOIN event_seats s ON s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal
+          JOIN holds h ON h.organization_id = p_org AND h.id = s.hold_id AND h.user_id = l.user_id
+          WHERE c.request = l.request AND s.state = 'held' AND (s.held_until IS NULL OR s.held_until > v_now)) ORDER BY l.n)
+        INTO v_new FROM unnest(l_request, l_user, l_quantity) WITH ORDINALITY AS l (request, user_id, quantity, n);
+      SELECT o.over, o.retry_after_s INTO v_over, v_retry
+      FROM requests_over_limit(p_org, v_now, p_window_s, l_request, l_user, l_ip, l_user_limit, l_ip_limit, v_new) o;
+    END IF;
   END IF;
 
   WITH taken AS (
@@ -106,7 +119,7 @@ BEGIN
       AND (s.state = 'available' OR (s.state = 'held' AND s.held_until <= v_now))
       AND e.status IN ('published', 'live')
       AND (c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')))
-    RETURNING c.n, new.version, old.hold_id, old.hold_type, old.held_until
+    RETURNING c.n, new.version, old.hold_id, old.hold_type, old.held_until, old.locked_at
   )
   SELECT array_agg(t.n), array_agg(t.version), array_agg(t.hold_id), array_agg(t.hold_type), array_agg(t.held_until),
          bool_or(t.hold_id IS NOT NULL), count(*) < cardinality(c_event)
@@ -128,10 +141,10 @@ BEGIN
 
     UPDATE event_seats s
     SET state = CASE WHEN c.old_hold IS NULL THEN 'available' ELSE 'held' END::seat_state, hold_id = c.old_hold,
-        hold_type = c.old_type, held_until = c.old_until, locked_at = NULL,
+        hold_type = c.old_type, held_until = c.old_until, locked_at = c.old_since,
         version = s.version - CASE WHEN c.old_hold IS NULL THEN 1 ELSE 2 END
-    FROM unnest(c_request, c_event, c_ordinal, v_version, v_old_hold, v_old_type, v_old_until)
-      AS c (request, event_id, ordinal, version, old_hold, old_type, old_until)
+    FROM unnest(c_request, c_event, c_ordinal, v_version, v_old_hold, v_old_type, v_old_until, v_old_since)
+      AS c (request, event_id, ordinal, version, old_hold, old_type, old_until, old_since)
     WHERE c.version IS NOT NULL AND c.request = ANY (v_failed)
       AND s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal;
 

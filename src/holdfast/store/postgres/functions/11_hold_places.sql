@@ -24,6 +24,8 @@ DECLARE
   v_swept    boolean[] := array_fill(false, ARRAY[cardinality(z_zone)]);
   v_granted  integer[] := array_fill(NULL::integer, ARRAY[cardinality(c_z)]);  -- by claim: the zone's version it made
   v_fits     boolean;
+  v_left     integer;
+  v_swept_to integer;
   i integer := 1;
   j integer;
   z integer;
@@ -60,8 +62,10 @@ BEGIN
         v_swept[z] := true;
         PERFORM end_zone_holds(p_org, z_event[z], z_zone[z], 'expire', NULL,
           'SYSTEM', NULL, NULL, NULL, NULL, NULL, 'taken over by the next buyer');
-        SELECT p.capacity - p.held - p.sold - v_taken[z], p.version INTO v_room[z], v_version[z] FROM event_zones p
+        SELECT p.capacity - p.held - p.sold, p.version INTO v_left, v_swept_to FROM event_zones p
         WHERE p.organization_id = p_org AND p.event_id = z_event[z] AND p.zone_no = z_zone[z];
+        v_room[z] := v_left - v_taken[z];
+        v_version[z] := v_swept_to;
       END IF;
       v_fits := v_fits AND coalesce(v_room[z] >= c_quantity[j], false)
         AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z]);

@@ -1,0 +1,221 @@
+"""What is measured against: the product as `holdfast serve` runs it, with one process and an embedded PostgreSQL."""
+
+import asyncio
+import http.client
+import secrets
+from collections.abc import Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import uvloop
+
+from holdfast.accounts.records import Bootstrap
+from holdfast.accounts.service import AccountsService
+from holdfast.app import token_keys
+from holdfast.bench.cpu import Meter
+from holdfast.seating.layout import seat_uuid_column
+from holdfast.server import bind
+from holdfast.server_processes import ServerProcesses
+from holdfast.settings import Settings
+from holdfast.store.embedded import OWNER, PostgresAddress, PostgresServer
+from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.migrate import migrate
+
+DATABASE = "bench"
+SEATS_A_ROW = 200
+TOKENS_AT_ONCE = 16
+UNLIMITED = {"max_holds_per_user": 1_000_000}
+"""The limit is checked exactly, as ever; it is only never reached."""
+
+T = TypeVar("T")
+
+
+class StandFailed(Exception):
+    """The product did not do what was asked, so there is nothing to measure."""
+
+
+@dataclass(frozen=True)
+class OnSale:
+    """A published event."""
+
+    id: str
+    layout_id: str
+    seats: Sequence[str]
+    """Ids, by ordinal."""
+
+
+class Stand:
+    def __init__(self, postgres: PostgresServer, server: int, port: int, settings: Settings, folder: Path) -> None:
+        assert postgres.pid is not None
+        self.address: PostgresAddress = postgres.address
+        self.port = port
+        self.settings = settings
+        self.folder = folder
+        self.meter = Meter(postgres.pid)
+        self.meter.watch("server", server)
+        self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        self._owner = self.run(asyncpg.connect(self.address.dsn(OWNER, DATABASE)))
+        self._database = self.run(Database.open(str(settings.database_url), TOKENS_AT_ONCE))
+        self._accounts = AccountsService(self._database, token_keys(settings))
+        self.first: Bootstrap = self.run(self._accounts.bootstrap("Bench"))
+        self._venue: str | None = None
+
+    def close(self) -> None:
+        self.run(self._owner.close())
+        self.run(self._database.close())
+        self._runner.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    # The database, as the schema's owner -------------------------------------------------------------------------
+    def sql(self, query: str, *args: Any) -> list[asyncpg.Record]:
+        """One statement with arguments, or several without."""
+        if args or query.lstrip().upper().startswith("SELECT"):
+            return self.run(self._fetch(query, args))
+        self.run(self._execute(query))
+        return []
+
+    async def _fetch(self, query: str, args: Sequence[Any]) -> list[asyncpg.Record]:
+        return await self._owner.fetch(query, *args)
+
+    async def _execute(self, query: str) -> None:
+        for statement in query.split(";"):
+            if statement.strip():
+                await self._owner.execute(statement, timeout=300)
+
+    def refill(self) -> None:
+        """Every seat free again, and nothing remembered of who had it: each round begins alike."""
+        self.sql(
+            """
+            TRUNCATE holds, seat_state_events, audit_entries, outbox;
+            UPDATE event_seats SET state = 'available', hold_id = NULL, hold_type = NULL, held_until = NULL,
+              locked_at = NULL WHERE state <> 'available';
+            VACUUM (ANALYZE) event_seats
+            """
+        )
+
+    # The product, as its users see it ----------------------------------------------------------------------------
+    def post(self, path: str, body: Any) -> Any:
+        """As the organization's administrator; answers the data."""
+        return self.post_bytes(path, msgspec.json.encode(body))
+
+    def post_bytes(self, path: str, body: bytes) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        try:
+            headers = {"authorization": f"Bearer {self.first.admin_token}", "content-type": "application/json"}
+            connection.request("POST", path, body, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        if answer.status not in (200, 201):
+            raise StandFailed(f"POST {path}: {answer.status} {text[:500]!r}")
+        return msgspec.json.decode(text)["data"]
+
+    @property
+    def venue(self) -> str:
+        if self._venue is None:
+            self._venue = str(self.post("/api/venues", {"name": "Hall"})["id"])
+        return self._venue
+
+    def publish(self, seats: int) -> OnSale:
+        layout = self.post_bytes(f"/api/venues/{self.venue}/layouts", layout_body(seats))
+        event = self.post("/api/events", event_body(layout["id"]))
+        self.post(f"/api/events/{event['id']}/status", {"status": "published"})
+        return on_sale(event["id"], layout["id"], seats)
+
+    def publish_again(self, known: OnSale) -> OnSale:
+        """One more event on the same layout."""
+        event = self.post("/api/events", event_body(known.layout_id))
+        self.post(f"/api/events/{event['id']}/status", {"status": "published"})
+        return OnSale(event["id"], known.layout_id, known.seats)
+
+    def guests(self, event: OnSale, count: int) -> list[str]:
+        """Tokens of buyers without an account, good for this event."""
+
+        async def issue() -> str:
+            return (await self._accounts.issue_guest_token(UUID(event.id))).token
+
+        return self.run(_few_at_once([issue] * count))
+
+    def members(self, count: int) -> list[str]:
+        """Tokens of buyers with an account, good for every event."""
+
+        async def issue() -> str:
+            return (await self._accounts.issue_token(self.first.organization_id, "customer")).token
+
+        return self.run(_few_at_once([issue] * count))
+
+
+async def _few_at_once(work: Sequence[Any]) -> list[Any]:
+    made: list[Any] = []
+    for at in range(0, len(work), TOKENS_AT_ONCE):
+        made += await asyncio.gather(*(each() for each in work[at : at + TOKENS_AT_ONCE]))
+    return made
+
+
+def seat_ids(seats: int) -> list[str]:
+    return [f"{n // SEATS_A_ROW + 1}-{n % SEATS_A_ROW + 1}" for n in range(seats)]
+
+
+def layout_body(seats: int) -> bytes:
+    listed = [
+        {
+            "seat_id": seat_id,
+            "row": str(n // SEATS_A_ROW + 1),
+            "number": n % SEATS_A_ROW + 1,
+            "coordinates": {"x": 10.0 * (n % SEATS_A_ROW), "y": 20.0 * (n // SEATS_A_ROW)},
+        }
+        for n, seat_id in enumerate(seat_ids(seats))
+    ]
+    zone = {"zone_id": "stalls", "name": "Stalls", "zone_type": "reserved_seating", "capacity": seats, "seats": listed}
+    config = {"focal_point": {"x": 5.0 * SEATS_A_ROW, "y": -20.0}, "zones": [zone]}
+    return msgspec.json.encode({"name": "Plan", "config": config})
+
+
+def event_body(layout_id: str) -> dict[str, Any]:
+    return {"name": "Evening", "layout_id": layout_id, "overrides": UNLIMITED}
+
+
+def on_sale(event_id: str, layout_id: str, seats: int) -> OnSale:
+    column = seat_uuid_column(UUID(layout_id), seat_ids(seats))
+    return OnSale(event_id, layout_id, [str(UUID(bytes=column[at : at + 16])) for at in range(0, len(column), 16)])
+
+
+@contextmanager
+def standing() -> Iterator[Stand]:
+    """Starts everything in a folder of its own, and leaves nothing behind."""
+    with TemporaryDirectory(prefix="holdfast-bench-") as folder, PostgresServer(Path(folder) / "data") as postgres:
+        asyncio.run(_create(postgres.address))
+        settings = Settings(
+            database_url=postgres.address.dsn("holdfast_app", DATABASE),
+            jwt_secrets=f"bench:{secrets.token_urlsafe(32)}",
+            log_level="warning",
+        )
+        with bind("127.0.0.1", 0) as bound:
+            server = ServerProcesses(settings, bound, 1)
+            server.start()
+            try:
+                stand = Stand(postgres, server.pids[0], bound.getsockname()[1], settings, Path(folder))
+                try:
+                    yield stand
+                finally:
+                    stand.close()
+            finally:
+                server.stop()
+
+
+async def _create(address: PostgresAddress) -> None:
+    connection = await asyncpg.connect(address.dsn(OWNER, "postgres"))
+    try:
+        await connection.execute(f"CREATE DATABASE {DATABASE}")
+    finally:
+        await connection.close()
+    await migrate(address.dsn(OWNER, DATABASE))

@@ -1,0 +1,209 @@
+"""Reserving a seat straight from the connection: the one route that thousands press in the same second.
+
+A connection of this server parses with the same parser as ever. Where a request is a plain reserve (a credential verified
+a moment ago, an event in memory, nothing that needs a wait before the writer), it is planned at once, handed to the
+batching writer, and answered with one write when its batch comes back: no task, no framework, no second system call.
+Anything else about the route goes the ordinary way through the framework, which is what decides in every doubtful case.
+Measured against the ordinary way in docs/decisions/0006.
+"""
+
+import asyncio
+from http import HTTPStatus
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+import structlog
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from holdfast.accounts.principal import Call
+from holdfast.holds.claims import Held
+from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
+from holdfast.holds.plan import HoldsAsked
+from holdfast.holds.service import Submitted
+from holdfast.http.api import SECURITY_HEADERS
+from holdfast.http.auth import client_ip, require_scope, user_agent_of
+from holdfast.http.envelope import Data
+from holdfast.http.problem import chosen_request_id, problem_answer
+from holdfast.http.reserve import parse_reserve, reserved
+from holdfast.http.services import Services
+from holdfast.kernel.ids import parse_id
+
+log = structlog.get_logger("holdfast.http")
+
+PREFIX: Final = b"/api/events/"
+MIDDLE: Final = b"/seats/"
+SUFFIX: Final = b"/reserve"
+_ID: Final = 36
+_EVENT: Final = slice(len(PREFIX), len(PREFIX) + _ID)
+_MIDDLE: Final = slice(_EVENT.stop, _EVENT.stop + len(MIDDLE))
+_SEAT: Final = slice(_MIDDLE.stop, _MIDDLE.stop + _ID)
+_LENGTH: Final = _SEAT.stop + len(SUFFIX)
+BODY_LIMIT: Final = 4096
+
+# Headers that ask for more than the short way does.
+_SLOW_HEADERS: Final = frozenset((b"idempotency-key", b"x-api-key", b"expect", b"upgrade", b"transfer-encoding"))
+
+_encoder = msgspec.json.Encoder()
+_STATUS: Final = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}
+
+
+def _lines(headers: Any) -> bytes:
+    return b"".join(b"%b: %b\r\n" % (name, value) for name, value in headers)
+
+
+_FIXED: Final = _lines(((b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY_HEADERS))
+_SECURITY: Final = _lines(SECURITY_HEADERS)
+
+
+class _NoEvent:
+    """Stands where the parent signals a waiting ASGI task; nobody waits here."""
+
+    def set(self) -> None:
+        pass
+
+
+class _ShortCycle:
+    """A request on the short way, as far as the parent looks at it."""
+
+    __slots__ = ("body", "disconnected", "keep_alive", "message_event", "more_body", "response_complete")
+
+    def __init__(self, keep_alive: bool) -> None:
+        self.body = bytearray()
+        self.more_body = True
+        self.disconnected = False
+        self.response_complete = False
+        self.keep_alive = keep_alive
+        self.message_event = _NoEvent()
+
+
+def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
+    """The connection class to give to the server."""
+
+    class ReserveProtocol(_ReserveProtocol):
+        _services = services
+
+    return ReserveProtocol
+
+
+class _ReserveProtocol(HttpToolsProtocol):
+    _services: Services
+
+    def on_headers_complete(self) -> None:
+        url = self.url
+        if (
+            len(url) == _LENGTH
+            and url[_SEAT.stop :] == SUFFIX
+            and url.startswith(PREFIX)
+            and url[_MIDDLE] == MIDDLE
+            and self.parser.get_method() == b"POST"
+            and (self.cycle is None or self.cycle.response_complete)
+            and not self.parser.should_upgrade()
+        ):
+            keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
+            self.cycle = _ShortCycle(keep_alive)  # type: ignore[assignment]
+            return
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        cycle: Any = self.cycle
+        if type(cycle) is not _ShortCycle:
+            super().on_message_complete()
+            return
+        cycle.more_body = False
+        try:
+            short = self._reserve(cycle)
+        except Exception as error:
+            self._answer_problem(cycle, error, None)
+            return
+        if not short:
+            self._hand_over(cycle)
+
+    def _hand_over(self, cycle: _ShortCycle) -> None:
+        """The ordinary way, with the body that has been read already."""
+        self.cycle = None  # type: ignore[assignment]
+        super().on_headers_complete()
+        self.cycle.body += cycle.body
+        self.cycle.more_body = False
+        self.cycle.message_event.set()
+
+    def _reserve(self, cycle: _ShortCycle) -> bool:
+        """Sends the request to the writer; false where it must go the ordinary way. Changes nothing in that case."""
+        headers = self.headers
+        known = dict(headers)
+        authorization = known.get(b"authorization")
+        if authorization is None or len(cycle.body) > BODY_LIMIT or not _SLOW_HEADERS.isdisjoint(known):
+            return False
+        principal = self._services.authenticator.remembered(authorization)
+        event_id, seat_id = parse_id(self.url[_EVENT].decode("latin-1")), parse_id(self.url[_SEAT].decode("latin-1"))
+        if principal is None or event_id is None or seat_id is None:
+            return False
+        request_id = chosen_request_id(known.get(b"x-request-id"))
+        try:
+            submitted = self._submit(cycle, principal, event_id, seat_id, known, request_id)
+        except Exception as error:
+            self._answer_problem(cycle, error, request_id)
+            return True
+        if submitted is None:
+            return False
+        submitted.future.add_done_callback(lambda done: self._answer(cycle, submitted, done, request_id))
+        return True
+
+    def _submit(
+        self,
+        cycle: _ShortCycle,
+        principal: Any,
+        event_id: UUID,
+        seat_id: UUID,
+        known: dict[bytes, bytes],
+        request_id: str,
+    ) -> Submitted | None:
+        wanted = parse_reserve(bytes(cycle.body))
+        proxies = self._services.settings.trusted_proxies
+        call = Call(
+            principal=principal,
+            ip=client_ip(self.client, self.headers, proxies) if proxies else (self.client[0] if self.client else None),
+            user_agent=user_agent_of(((b"user-agent", known[b"user-agent"]),)) if b"user-agent" in known else None,
+            request_id=request_id,
+        )
+        require_scope(call, "holds")
+        asked = HoldsAsked(
+            seats=(seat_id,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
+        )
+        return self._services.holds.submit(call, event_id, asked)
+
+    # Answers -----------------------------------------------------------------------------------------------------
+    def _answer(self, cycle: _ShortCycle, submitted: Submitted, done: "asyncio.Future[Held]", request_id: str) -> None:
+        try:
+            placement = self._services.holds.finish(submitted, done)
+            status, head, body = 201 if placement.created else 200, _FIXED, _encoder.encode(Data(reserved(placement)))
+        except Exception as error:
+            self._answer_problem(cycle, error, request_id)
+            return
+        self._write(cycle, status, head, body, request_id)
+
+    def _answer_problem(self, cycle: _ShortCycle, error: Exception, request_id: str | None) -> None:
+        request_id = request_id or chosen_request_id(None)
+        status, headers, body = problem_answer(error, request_id)
+        self._write(cycle, status, _lines(headers) + _SECURITY, body, request_id)
+
+    def _write(self, cycle: _ShortCycle, status: int, head: bytes, body: bytes, request_id: str) -> None:
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        closing = b"" if cycle.keep_alive else b"connection: close\r\n"
+        self.transport.write(
+            b"%b%b%b%bcontent-length: %d\r\nx-request-id: %b\r\n\r\n%b"
+            % (
+                _STATUS[status],
+                _lines(self.server_state.default_headers),
+                closing,
+                head,
+                len(body),
+                request_id.encode(),
+                body,
+            )
+        )
+        cycle.response_complete = True
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()

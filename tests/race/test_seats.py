@@ -1,0 +1,229 @@
+"""Many buyers at the same seats: one gets each, carts are whole, limits are exact. Each race with its control."""
+
+import asyncio
+import random
+from collections import Counter
+from uuid import UUID
+
+from holdfast.holds.service import Placement
+from holdfast.kernel.errors import RateLimited
+from holdfast.kernel.ids import new_id
+from tests.conftest import TestDatabase
+from tests.factories import theatre_config
+from tests.race.ground import Answer, Ground, all_at_once, changed, ground, without_seat_state
+
+
+# One seat -----------------------------------------------------------------------------------------------------------
+async def stampede(g: Ground, buyers: int) -> list[str]:
+    """Everybody presses the same seat, half of them on each instance. What was wrong with the outcome."""
+    guests = await g.guests(buyers)
+    path = f"/api/events/{g.event.id}/seats/{g.event.seats[0]}/reserve"
+    answers: list[Answer] = await all_at_once(
+        g.post(n, path, headers) for n, headers in enumerate(guests)
+    )
+    given = [UUID(answer.body["data"]["hold_id"]) for answer in answers if answer.status == 201]
+    faults = [f"{len(given)} buyers were given the seat"] if len(given) != 1 else []
+    for answer in answers:
+        if answer.status == 201:
+            continue
+        body = answer.body
+        clean = (answer.status, body.get("error")) == (409, "seat_held_by_another_user")
+        if not clean or not 0 < body["expires_in"] <= 300:
+            faults.append(f"a buyer was answered {answer.status} {body}")
+    statuses = await g.statuses()
+    faults += [f"hold {h} was given and is {statuses.get(h)}" for h in given if statuses.get(h) != "active"]
+    return faults + await g.faults(given)
+
+
+def test_of_five_hundred_buyers_one_gets_the_seat(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, theatre_config(1, 2), serve=True) as g:
+            assert await stampede(g, 500) == []
+
+    asyncio.run(run())
+
+
+def test_control_without_the_state_in_the_update_several_get_the_seat(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, theatre_config(1, 2), serve=True, control=without_seat_state()) as g:
+            assert "buyers were given the seat" in (await stampede(g, 500))[0]
+
+    asyncio.run(run())
+
+
+# Carts --------------------------------------------------------------------------------------------------------------
+SEATS = 32
+CARTS = 200
+CART = 4
+GIVE_BACK = "IF v_missed AND v_several THEN"
+AS_GIVEN = "WHERE c.request <> ALL (v_over)) c"
+
+
+async def carts(g: Ground) -> list[str]:
+    """Overlapping carts, every other one named backwards, through two instances. What was wrong with the outcome."""
+    dice = random.Random(4)
+    before = await g.deadlocks()
+    guests = await g.guests(CARTS)
+    wanted: list[list[int]] = []
+    for n in range(CARTS):
+        start = dice.randrange(SEATS)
+        cart = [(start + 3 * i) % SEATS for i in range(CART)]
+        wanted.append(cart if n % 2 else cart[::-1])
+    answers: list[Answer] = await all_at_once(
+        g.post(n, f"/api/events/{g.event.id}/holds", headers, {"seats": [str(g.event.seats[seat]) for seat in wanted[n]]})
+        for n, headers in enumerate(guests)
+    )
+    faults = [f"a buyer was answered {a.status} {a.body}" for a in answers if a.status not in (201, 409)]
+    owned = Counter(row["user_id"] for row in await g.sql("SELECT user_id FROM holds WHERE status = 'active'"))
+    faults += [f"a buyer owns {count} seats of a cart of {CART}" for count in owned.values() if count != CART]
+    won = sum(a.status == 201 for a in answers)
+    if won != len(owned):
+        faults.append(f"{won} buyers were given their cart and {len(owned)} own seats")
+    given = [UUID(h["hold_id"]) for a in answers if a.status == 201 for h in a.body["data"]["holds"]]
+    if not given:
+        faults.append("nobody got a cart")
+    if await g.deadlocks() != before:
+        faults.append("there were deadlocks")
+    return faults + await g.faults(given)
+
+
+def test_overlapping_carts_in_opposite_orders_are_whole_and_never_deadlock(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, theatre_config(4, SEATS // 4), serve=True) as g:
+            assert await carts(g) == []
+
+    asyncio.run(run())
+
+
+def test_control_without_giving_back_there_are_half_carts(database: TestDatabase) -> None:
+    async def run() -> None:
+        control = [changed("hold_seats", (GIVE_BACK, "IF false THEN"))]
+        async with ground(database, theatre_config(4, SEATS // 4), serve=True, control=control) as g:
+            found = await carts(g)
+            assert any(f"seats of a cart of {CART}" in fault for fault in found), found
+
+    asyncio.run(run())
+
+
+def test_control_without_an_order_of_locking_there_are_deadlocks(database: TestDatabase) -> None:
+    async def run() -> None:
+        disorder = changed("hold_seats", (AS_GIVEN, "WHERE c.request <> ALL (v_over) ORDER BY md5(c.hold_id::text)) c"))
+        quick = f"ALTER DATABASE {database.name} SET deadlock_timeout = '20ms'"
+        async with ground(database, theatre_config(4, SEATS // 4), serve=True, control=[disorder, quick]) as g:
+            assert "there were deadlocks" in await carts(g)
+
+    asyncio.run(run())
+
+
+# Limits -------------------------------------------------------------------------------------------------------------
+LIMIT = 10
+COUNTED = "  WITH taken AS (\n    UPDATE event_seats s\n"
+SLOWLY = (COUNTED, f"  PERFORM pg_sleep(0.01);\n{COUNTED}")  # between the count and the taking, so that others can get in
+USER_LOCKS = "PERFORM pg_advisory_xact_lock(k) FROM unnest(p_locks) k;"
+
+
+async def one_user_everywhere(g: Ground) -> list[str]:
+    """Forty reserves of one user for as many seats, through two instances. What was wrong with the outcome."""
+    me = g.buyer(new_id())
+    answers = await all_at_once(g.hold(g.apps[n % 2], me, [n]) for n in range(40))
+    given = [a.holds[0].hold_id for a in answers if isinstance(a, Placement)]
+    faults = [f"{len(given)} holds were given where {LIMIT} are allowed"] if len(given) != LIMIT else []
+    for answer in answers:
+        if isinstance(answer, Placement):
+            continue
+        if not isinstance(answer, RateLimited) or not 0 < answer.facts["retry_after_s"] <= 300:
+            faults.append(f"a reserve was answered {answer!r}")
+    return faults + await g.faults(given)
+
+
+def test_a_users_limit_is_exact_across_instances(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, theatre_config(4, 10), control=[changed("hold_seats", SLOWLY)]) as g:
+            assert await one_user_everywhere(g) == []
+
+    asyncio.run(run())
+
+
+def test_control_without_the_users_lock_the_limit_leaks(database: TestDatabase) -> None:
+    async def run() -> None:
+        control = [changed("hold_seats", SLOWLY, (USER_LOCKS, "NULL;"))]
+        async with ground(database, theatre_config(4, 10), control=control) as g:
+            assert f"where {LIMIT} are allowed" in (await one_user_everywhere(g))[0]
+
+    asyncio.run(run())
+
+
+def test_a_users_limit_is_free_again_after_the_window(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, theatre_config(4, 10), instances=1) as g:
+            me = g.buyer(new_id())
+            answers = [await g.hold(g.apps[0], me, [n]) for n in range(LIMIT + 1)]
+            assert isinstance(answers[LIMIT], RateLimited)
+            await g.pass_time(answers[LIMIT].facts["retry_after_s"])
+            assert isinstance(await g.hold(g.apps[0], me, [LIMIT]), Placement)
+
+    asyncio.run(run())
+
+
+# Failures the database asks to be tried again ------------------------------------------------------------------------
+def failing(times: int, code: str) -> list[str]:
+    """A trigger that fails the first so many batches, as a deadlock does. A sequence is not rolled back with them."""
+    return [
+        "CREATE SEQUENCE test_failures",
+        f"""
+        CREATE FUNCTION test_fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
+        BEGIN
+          IF nextval('test_failures') <= {times} THEN
+            RAISE EXCEPTION 'made to fail' USING ERRCODE = '{code}';
+          END IF;
+          RETURN NULL;
+        END $$
+        """,
+        "CREATE TRIGGER test_fail AFTER INSERT ON holds FOR EACH STATEMENT EXECUTE FUNCTION test_fail()",
+    ]
+
+
+def test_a_deadlock_or_serialization_failure_is_not_seen_by_the_buyer(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, theatre_config(4, 10, ga_capacity=10), instances=1, serve=True) as g:
+            for code, seat, body in (("40P01", 0, {}), ("40001", 1, {}), ("40P01", 2, {"ga": [{"zone_id": "pit", "quantity": 2}]})):
+                for statement in (
+                    "DROP TRIGGER IF EXISTS test_fail ON holds",
+                    "DROP FUNCTION IF EXISTS test_fail",
+                    "DROP SEQUENCE IF EXISTS test_failures",
+                    *failing(3, code),
+                ):
+                    await g.owner.execute(statement)
+                (guest,) = await g.guests(1)
+                wanted = {"seats": [str(g.event.seats[seat])], **body}
+                answer = await g.post(0, f"/api/events/{g.event.id}/holds", guest, wanted)
+                assert answer.status == 201, answer.body
+                (tries,) = await g.sql("SELECT last_value FROM test_failures")
+                assert tries["last_value"] >= 4
+            assert await g.faults() == []
+
+    asyncio.run(run())
+
+
+def test_after_every_retry_the_answer_is_500_and_nothing_has_changed(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(
+            database, theatre_config(1, 4), instances=1, serve=True, control=failing(1_000_000, "40P01")
+        ) as g:
+            (guest,) = await g.guests(1)
+            path = f"/api/events/{g.event.id}/seats/{g.event.seats[0]}/reserve"
+            answer = await g.post(0, path, guest)
+            assert (answer.status, answer.body["error"]) == (500, "seat_reservation_failed")
+            (row,) = await g.sql(
+                """
+                SELECT (SELECT count(*) FROM holds) AS holds, (SELECT count(*) FROM seat_state_events) AS moves,
+                  (SELECT count(*) FROM audit_entries WHERE action = 'seat_reserved') AS audited,
+                  (SELECT count(*) FROM outbox WHERE kind = 'SeatReserved') AS messages,
+                  (SELECT count(*) FROM event_seats WHERE state <> 'available' OR version > 0) AS seats
+                """
+            )
+            assert set(row.values()) == {0}
+            await g.owner.execute("DROP TRIGGER test_fail ON holds")
+            assert (await g.post(0, path, guest)).status == 201
+
+    asyncio.run(run())
