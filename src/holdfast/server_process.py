@@ -4,27 +4,18 @@ It ends with its parent: the kernel sends it SIGTERM when the parent dies, howev
 """
 
 import argparse
-import ctypes
 import os
-import signal
 import socket
-import sys
 import threading
 
 import uvloop
 
 from holdfast.logs import configure_logs
+from holdfast.parent import die_with_parent
 from holdfast.server import StopSignals, serve
 from holdfast.settings import Settings, load_settings
 
-_PR_SET_PDEATHSIG = 1
 ORPHAN_GRACE_S = 3.0
-
-
-def die_with_parent(parent: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before we asked
-        sys.exit(1)
 
 
 class _Stop(StopSignals):

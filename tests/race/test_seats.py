@@ -10,7 +10,7 @@ from holdfast.kernel.errors import RateLimited
 from holdfast.kernel.ids import new_id
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
-from tests.race.ground import Answer, Ground, all_at_once, changed, ground, without_seat_state
+from tests.race.ground import SEAT_IS_FREE, Answer, Ground, all_at_once, changed, ground, without_seat_state
 
 
 # One seat -----------------------------------------------------------------------------------------------------------
@@ -57,6 +57,8 @@ CARTS = 200
 CART = 4
 GIVE_BACK = "IF v_missed AND v_several THEN"
 AS_GIVEN = "WHERE c.request <> ALL (v_over)) c"
+# A pause before each seat, so that two batches are among the same seats at the same time.
+SEAT_BY_SEAT = (SEAT_IS_FREE, f"{SEAT_IS_FREE} AND pg_sleep(0.001 + 0 * s.ordinal)::text IS NOT NULL\n")
 
 
 async def carts(g: Ground) -> list[str]:
@@ -89,7 +91,8 @@ async def carts(g: Ground) -> list[str]:
 
 def test_overlapping_carts_in_opposite_orders_are_whole_and_never_deadlock(database: TestDatabase) -> None:
     async def run() -> None:
-        async with ground(database, theatre_config(4, SEATS // 4), serve=True) as g:
+        control = [changed("hold_seats", SEAT_BY_SEAT)]
+        async with ground(database, theatre_config(4, SEATS // 4), serve=True, control=control) as g:
             assert await carts(g) == []
 
     asyncio.run(run())
@@ -107,7 +110,8 @@ def test_control_without_giving_back_there_are_half_carts(database: TestDatabase
 
 def test_control_without_an_order_of_locking_there_are_deadlocks(database: TestDatabase) -> None:
     async def run() -> None:
-        disorder = changed("hold_seats", (AS_GIVEN, "WHERE c.request <> ALL (v_over) ORDER BY md5(c.hold_id::text)) c"))
+        anyhow = (AS_GIVEN, "WHERE c.request <> ALL (v_over) ORDER BY md5(c.hold_id::text)) c")
+        disorder = changed("hold_seats", SEAT_BY_SEAT, anyhow)
         quick = f"ALTER DATABASE {database.name} SET deadlock_timeout = '20ms'"
         async with ground(database, theatre_config(4, SEATS // 4), serve=True, control=[disorder, quick]) as g:
             assert "there were deadlocks" in await carts(g)

@@ -43,6 +43,7 @@ from holdfast.accounts.refusals import (
     UserNotFound,
 )
 from holdfast.accounts.standing import (
+    GuestStandings,
     TenantAccess,
     highest_grantable,
     key_principal,
@@ -71,6 +72,7 @@ class AccountsService:
         self._database = database
         self._keys = keys
         self._guest_ttl_s = guest_ttl_s
+        self._guests = GuestStandings()
         self.on_config_change: list[Changed] = []
         """Called with an organization's id after its hold types or policy changed: this process's caches drop."""
         self.on_access_change: list[Changed] = []
@@ -137,8 +139,12 @@ class AccountsService:
     async def principal_of_token(self, text: str) -> tuple[Principal, float]:
         """Who a token's bearer is, and for how many seconds that can be relied on at most."""
         claims = self._keys.verify(text)
-        async with self._database.transaction(claims.organization_id) as tx:
-            standing = await store.standing(tx, claims.organization_id, claims.user_id)
+        standing = self._guests.get(claims.organization_id) if claims.guest_event_id is not None else None
+        if standing is None:
+            async with self._database.transaction(claims.organization_id) as tx:
+                standing = await store.standing(tx, claims.organization_id, claims.user_id)
+            if standing is not None and claims.guest_event_id is not None:
+                self._guests.remember(claims.organization_id, standing)
         principal = token_principal(claims, standing)
         assert standing is not None
         return principal, claims.expires_at - standing.now

@@ -1,5 +1,6 @@
 """From a genuine credential and how its bearer stands now to the principal of a call: the rules, without I/O."""
 
+import time
 from uuid import UUID
 
 import msgspec
@@ -22,6 +23,31 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     tiers: frozenset[str]
     active: bool
     deactivated: bool
+
+
+class GuestStandings:
+    """Guests have no membership: all of an organization stand alike, so one reading serves a whole crowd for seconds."""
+
+    LIFE_S = 5.0
+    CAPACITY = 10_000
+
+    def __init__(self) -> None:
+        self._known: dict[UUID, tuple[Standing, float]] = {}
+
+    def get(self, organization_id: UUID) -> Standing | None:
+        found = self._known.get(organization_id)
+        if found is None:
+            return None
+        age_s = time.monotonic() - found[1]
+        if age_s > self.LIFE_S:
+            del self._known[organization_id]
+            return None
+        return msgspec.structs.replace(found[0], now=found[0].now + age_s)
+
+    def remember(self, organization_id: UUID, standing: Standing) -> None:
+        if len(self._known) >= self.CAPACITY:
+            self._known.clear()
+        self._known[organization_id] = (standing, time.monotonic())
 
 
 class KeyStanding(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,8 @@ WITH held AS (
     locked_at = clock_timestamp(), held_until = clock_timestamp() + interval '1 hour'
   WHERE event_id = $1 AND ordinal < $2 RETURNING *
 )
-INSERT INTO holds (organization_id, id, event_id, ordinal, zone_no, user_id, hold_type, actor, source, held_until, created_at)
+INSERT INTO holds (organization_id, id, event_id, ordinal, zone_no, user_id, hold_type, actor, source, held_until,
+  created_at)
 SELECT organization_id, hold_id, event_id, ordinal, zone_no, uuidv7(), 'CART', 'CUSTOMER', 'web', held_until, locked_at
 FROM held
 """

@@ -138,7 +138,8 @@ class Report:
 
     def markdown(self) -> str:
         rows = [
-            f"| {r.name} | {r.goal or ''} | **{spelled(r.median)}** | {r.spread} | {_word(r)} | {_foreign(p.foreign_cores)} |"
+            f"| {r.name} | {r.goal or ''} | **{spelled(r.median)}** | {r.spread} | {_word(r)} |"
+            f" {_foreign(p.foreign_cores)} |"
             for p in self.measured
             for r in p.ratios
         ]

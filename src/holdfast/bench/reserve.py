@@ -37,7 +37,7 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
         http.microseconds("server", "postgres") / run.microseconds("postgres", "client")
         for http, run in zip(many, baseline, strict=True)
     ]
-    foreign = [each.spent.foreign_cores for each in (*many, *few, *baseline)]
+    spent = [*(d.spent for d in (*many, *few)), *(run.spent for run in baseline)]
     return Measured(
         "Reserve over HTTP",
         [
@@ -54,10 +54,10 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
             *_figures(many, scale.connections),
             *_figures(few, scale.few_connections),
         ],
-        foreign,
+        [each.foreign_cores for each in spent],
         [
-            f"The plain reserve checks no credential and no limit and writes no audit or message; {best} clients were its "
-            "best. The load client's share of the processors counts against HTTP.",
+            "The plain reserve checks no credential and no limit and writes no audit or message; "
+            f"{best} clients were its best. The load client's share of the processors counts against HTTP.",
         ],
     )
 

@@ -44,9 +44,7 @@ def measure(stand: Stand, large: OnSale, scale: Scale, progress: Progress) -> Me
             for process in ("server", "postgres")
         ],
         [d.spent.foreign_cores for driven in sides.values() for d in driven],
-        [
-            f"{len(in_small):,} holds a side and round; the small events are filled one after the other to the last seat."
-        ],
+        [f"{len(in_small):,} holds a side and round; the small events are filled one by one, to the last seat."],
     )
 
 

@@ -15,6 +15,7 @@ import asyncpg
 import msgspec
 import uvloop
 
+from holdfast.accounts.principal import Role
 from holdfast.accounts.records import Bootstrap
 from holdfast.accounts.service import AccountsService
 from holdfast.app import token_keys
@@ -149,7 +150,7 @@ class Stand:
         """Tokens of buyers with an account, good for every event."""
 
         async def issue() -> str:
-            return (await self._accounts.issue_token(self.first.organization_id, "customer")).token
+            return (await self._accounts.issue_token(self.first.organization_id, Role.CUSTOMER)).token
 
         return self.run(_few_at_once([issue] * count))
 

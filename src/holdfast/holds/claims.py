@@ -126,7 +126,7 @@ def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal
     """The outcome of a whole request."""
     if not verdict.refused:
         return Held(_granted(request, verdict.decided_at), verdict.decided_at)
-    refusal = _event_refusal(next(iter(verdict.refused.values())))
+    refusal = _event_refusal(request, next(iter(verdict.refused.values())))
     if refusal is not None:
         return refusal
     kept: list[PlacedHold] = []
@@ -196,7 +196,7 @@ def _granted(request: HoldRequest, decided_at: datetime) -> list[PlacedHold]:
     return holds
 
 
-def _event_refusal(fact: ClaimFacts) -> Refusal | None:
+def _event_refusal(request: HoldRequest, fact: ClaimFacts) -> Refusal | None:
     """What holds for the whole request, in the order the checks are promised: event, sale window, limit."""
     if fact.event_status is None:
         return EventNotFound()
@@ -207,15 +207,12 @@ def _event_refusal(fact: ClaimFacts) -> Refusal | None:
     if fact.on_sale is False:
         return EventSalesClosed("Sales for this event are not open now.")
     if fact.retry_after_s is not None:
-        return rate_limited(fact.retry_after_s)
+        return RateLimited(
+            "You have placed as many holds as are allowed in a few minutes. Please wait a moment.",
+            retry_after_s=fact.retry_after_s,
+            limit=request.user_limit,
+        )
     return None
-
-
-def rate_limited(retry_after_s: int) -> RateLimited:
-    return RateLimited(
-        "You have placed as many holds as are allowed in a few minutes. Please wait a moment.",
-        retry_after_s=retry_after_s,
-    )
 
 
 def _seat_refusal(ordinal: int, fact: ClaimFacts) -> Refusal:

@@ -41,6 +41,7 @@ BATCHES = Histogram(
 WAITING = Gauge("holdfast_writer_waiting", "Requests waiting for the batching writer")
 BATCH_FAILURES = Counter("holdfast_batch_failures_total", "Batches that failed as a whole", ["reason"])
 
+PATIENCE_S = 2.0  # how long the database may be away before new requests are refused at once
 SCAN_FACTOR = 8  # how far past the batch's size a lane looks for requests that do not collide
 
 
@@ -119,6 +120,7 @@ class Combiner:
         self._wake = asyncio.Event()
         self._lanes: list[asyncio.Task[None]] = []
         self._closing = False
+        self._lost_since: float | None = None
 
     def start(self) -> None:
         self._lanes = [asyncio.create_task(self._lane(), name=f"combiner-{n}") for n in range(self._lane_count)]
@@ -131,6 +133,8 @@ class Combiner:
 
     def submit(self, request: HoldRequest) -> "asyncio.Future[Held]":
         """Queues a request of seats alone or of places alone; the future brings its holds or raises its refusal."""
+        if self._lost_since is not None and time.monotonic() - self._lost_since > PATIENCE_S:
+            raise Overloaded("The database cannot be reached. Please try again in a moment.", retry_after_s=2)
         if self._closing or self._waiting >= self._queue_limit:
             raise Overloaded("Too many people are asking at once. Please try again in a moment.", retry_after_s=1)
         self._sequence += 1
@@ -246,6 +250,7 @@ class Combiner:
                 verdicts = await self._store.hold([w.request for w in members])
             except BatchLost:
                 BATCH_FAILURES.labels("lost").inc()
+                self._lost_since = self._lost_since or time.monotonic()
                 members = await self._recover(members, delay_s)
                 delay_s = min(1.0, delay_s * 2)
             except BatchRejected as rejected:
@@ -258,6 +263,7 @@ class Combiner:
                         await self._carry(_alone(waiting))
                 return
             else:
+                self._lost_since = None
                 for waiting, verdict in zip(members, verdicts, strict=True):
                     self._conclude(waiting, settle(waiting.request, verdict))
                 return

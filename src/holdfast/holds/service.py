@@ -135,8 +135,8 @@ class HoldsService:
     # Placing -----------------------------------------------------------------------------------------------------
     async def hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
         """Seats and places for the caller, all or nothing; those already theirs come back as they are."""
+        view = self._catalogue.peek(call.organization_id, event_id)
         try:
-            view = self._catalogue.peek(call.organization_id, event_id)
             if view is None:
                 view = await self._event(call, event_id)
             request = await self._plan(call, view, asked)
@@ -146,7 +146,7 @@ class HoldsService:
             else:
                 placement = await self._hold_alone(call, view, request)
         except Refusal as refusal:
-            _name_places(refusal, self._catalogue.peek(call.organization_id, event_id))
+            _name_places(refusal, view)
             self._refusals.note(call, event_id, refusal)
             raise
         if placement.created:

@@ -12,7 +12,7 @@ import sys
 import msgspec
 import uvloop
 
-from holdfast.server_process import die_with_parent
+from holdfast.parent import die_with_parent
 from holdfast.simulation.buyer import LEISURELY, Crowd, run_crowd
 from holdfast.simulation.client import Client
 from holdfast.simulation.hall import Hall

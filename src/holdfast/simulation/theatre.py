@@ -13,9 +13,9 @@ def theatre(seats: int) -> dict[str, Any]:
     """A layout's config with about so many numbered seats, and a pit beside."""
     balcony = int(seats * BALCONY_SHARE)
     vip = max(4, int(seats * VIP_SHARE))
-    stalls = _block("stalls", "Stalls", seats - balcony - vip, top=120, letters="", pairs=WHEELCHAIR_PAIRS)
-    gallery = _block("balcony", "Balcony", balcony, top=900, letters="B", pairs=2)
-    boxes = _block("boxes", "Boxes", vip, top=60, letters="V", pairs=0)
+    stalls = _block("stalls", "Stalls", seats - balcony - vip, top=120, prefix="", pairs=WHEELCHAIR_PAIRS)
+    gallery = _block("balcony", "Balcony", balcony, top=900, prefix="BAL-", pairs=2)
+    boxes = _block("boxes", "Boxes", vip, top=60, prefix="BOX-", pairs=0)
     boxes |= {"zone_type": "vip_reserved", "access_mode": "membership_tier", "required_tier": "gold"}
     pit = {
         "zone_id": "pit",
@@ -27,23 +27,24 @@ def theatre(seats: int) -> dict[str, Any]:
     return {"focal_point": {"x": 500, "y": 0}, "zones": [boxes, pit, stalls, gallery]}
 
 
-def _block(zone_id: str, name: str, count: int, *, top: int, letters: str, pairs: int) -> dict[str, Any]:
+def _block(zone_id: str, name: str, count: int, *, top: int, prefix: str, pairs: int) -> dict[str, Any]:
     """Rows that widen towards the back, an aisle in the middle, wheelchair pairs at the ends of the last row."""
     seats: list[dict[str, Any]] = []
     rows: dict[str, Any] = {}
     lengths = _row_lengths(count)
     for place, length in enumerate(lengths):
-        row = f"{letters}{_letters(place)}"
+        row = _letters(place)
         rows[row] = {"aisles_after": [length // 2]} if length >= 8 else {}
         left = 500 - (length - 1) * 10
         for number in range(1, length + 1):
             x = left + (number - 1) * 20 + (10 if number > length // 2 else -10)
+            point = {"x": x, "y": top + 30 * place}
             seats.append(
-                {"seat_id": f"{row}-{number}", "row": row, "number": number, "coordinates": {"x": x, "y": top + 30 * place}}
+                {"seat_id": f"{prefix}{row}-{number}", "row": row, "number": number, "coordinates": point}
             )
     for pair in range(min(pairs, lengths[-1] // 4)):
         # Two from the left end, two from the right, and so on inwards.
-        at = -lengths[-1] + pair if pair % 2 == 0 else -1 - pair
+        at = -lengths[-1] + pair if pair % 2 == 0 else -pair
         wheelchair, companion = (seats[at], seats[at + 1]) if pair % 2 == 0 else (seats[at], seats[at - 1])
         wheelchair |= {"category": "wheelchair", "companion_seat_id": companion["seat_id"]}
         companion["category"] = "companion"

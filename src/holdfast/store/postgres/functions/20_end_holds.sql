@@ -5,7 +5,9 @@
 CREATE OR REPLACE FUNCTION end_seat_holds(
   p_org uuid, p_verb text, p_holds uuid[],
   p_actor text, p_user uuid, p_session text, p_ip text, p_agent text, p_trace text, p_reason text
-) RETURNS uuid[] LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS uuid[] LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
 DECLARE
   v_now     timestamptz := holdfast_now();
   v_event   uuid[]; v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[];

@@ -5,7 +5,9 @@
 CREATE OR REPLACE FUNCTION convert_session_seats(
   p_org uuid, p_event uuid, p_ordinals integer[], p_session text, p_new_type text, p_types_when_sold text[],
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
-) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS integer LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
 DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[]; v_n integer;
@@ -36,7 +38,9 @@ END $$;
 CREATE OR REPLACE FUNCTION sell_seats_directly(
   p_org uuid, p_event uuid, p_ordinals integer[], p_hold_type text, p_session text,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
-) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS integer LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
 DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_n integer;
@@ -70,7 +74,9 @@ END $$;
 CREATE OR REPLACE FUNCTION revert_sold_seats(
   p_org uuid, p_event uuid, p_ordinals integer[], p_session text,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_reason text
-) RETURNS integer LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS integer LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
 DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_n integer;

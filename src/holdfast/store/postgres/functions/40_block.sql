@@ -3,7 +3,9 @@
 CREATE OR REPLACE FUNCTION block_seats(
   p_org uuid, p_event uuid, p_ordinals integer[], p_force boolean,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_reason text
-) RETURNS integer[] LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS integer[] LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
 DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_old seat_state[]; v_type text[]; v_hold uuid[]; v_n integer;
@@ -35,7 +37,9 @@ END $$;
 CREATE OR REPLACE FUNCTION unblock_seats(
   p_org uuid, p_event uuid, p_ordinals integer[],
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_reason text
-) RETURNS integer[] LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS integer[] LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
 DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_new seat_state[]; v_type text[]; v_n integer;
