@@ -78,9 +78,7 @@ class Stage:
         venue = (await self.post("/api/venues", {"name": "Hall"})).json()["data"]["id"]
         layout = await self.post(f"/api/venues/{venue}/layouts", {"name": "Plan", "config": config or theatre_config()})
         assert layout.status_code == 201, layout.text
-        event = await self.post(
-            "/api/events", {"name": "Evening", "layout_id": layout.json()["data"]["id"], **content}
-        )
+        event = await self.post("/api/events", {"name": "Evening", "layout_id": layout.json()["data"]["id"], **content})
         assert event.status_code == 201, event.text
         event_id: str = event.json()["data"]["id"]
         if publish:

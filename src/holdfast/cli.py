@@ -13,8 +13,8 @@ from holdfast.commands import bench, demo, doctor, event, layout, organization, 
 from holdfast.commands.options import CommandFailed
 from holdfast.deployment import SchemaBehind
 from holdfast.kernel.errors import Refusal
+from holdfast.kernel.problems import DocumentInvalid
 from holdfast.logs import without_password
-from holdfast.seating.problems import DocumentInvalid
 from holdfast.server import AddressTaken
 from holdfast.server_processes import ServerProcessFailed
 from holdfast.settings import SettingsInvalid

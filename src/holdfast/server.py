@@ -136,9 +136,7 @@ async def _pass_on(stop: StopSignals, server: uvicorn.Server) -> None:
     server.force_exit = True
 
 
-async def work(
-    settings: Settings, *, on_ready: Callable[[], None], keep_database: KeepDatabase | None = None
-) -> None:
+async def work(settings: Settings, *, on_ready: Callable[[], None], keep_database: KeepDatabase | None = None) -> None:
     """The background duties without the API."""
     stop = StopSignals()
     application = await Application.open(settings, work=True, serve=False)

@@ -14,9 +14,7 @@ class SettingsInvalid(Exception):
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Each field is the environment variable HOLDFAST_<NAME IN CAPITALS>."""
 
-    database_url: str | None = (
-        None  # the application's role; none: the embedded PostgreSQL in the data folder
-    )
+    database_url: str | None = None  # the application's role; none: the embedded PostgreSQL in the data folder
     admin_database_url: str | None = None  # the schema's owner, for migrations; none: database_url
     data: str | None = None  # folder of the embedded servers and the generated secrets
     jwt_secrets: str | None = (
@@ -44,7 +42,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     log_level: str = "info"
 
 
-_POSITIVE = ["database_pool", "writer_connections", "batch_size", "writer_queue", "writer_deadline_s", "hold_window_s", "bulk_seats_max", "sweeper_batch", "idempotency_hours", "body_limit_bytes", "layout_limit_bytes", "layout_cache_seats"]
+_POSITIVE = (
+    "database_pool",
+    "writer_connections",
+    "batch_size",
+    "writer_queue",
+    "writer_deadline_s",
+    "hold_window_s",
+    "bulk_seats_max",
+    "sweeper_batch",
+    "idempotency_hours",
+    "body_limit_bytes",
+    "layout_limit_bytes",
+    "layout_cache_seats",
+)
 
 
 def load_settings(environment: Mapping[str, str] = os.environ, **overrides: Any) -> Settings:

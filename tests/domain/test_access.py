@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from holdfast.seating.access import STAFF_ROLES, check_attendee_access, check_zone_access
 from holdfast.seating.layout import AccessMode, Zone, ZoneType
 
-PUBLIC = Zone(
-    zone_no=0, id=uuid.uuid4(), zone_id="z", name="Balcony", zone_type=ZoneType.RESERVED_SEATING, capacity=1
-)
+PUBLIC = Zone(zone_no=0, id=uuid.uuid4(), zone_id="z", name="Balcony", zone_type=ZoneType.RESERVED_SEATING, capacity=1)
 GOLD = msgspec.structs.replace(PUBLIC, access_mode=AccessMode.MEMBERSHIP_TIER, required_tier="gold")
 PRESS = msgspec.structs.replace(PUBLIC, access_mode=AccessMode.ROLE_BASED, allowed_roles=("press", "crew"))
 LISTED = msgspec.structs.replace(PUBLIC, access_mode=AccessMode.WHITELIST)
@@ -70,8 +68,6 @@ def test_an_attendee_on_the_events_list_may_be_booked_for_in_any_zone(zone: Zone
     st.sets(st.sampled_from(["gold", "silver"])),
     st.booleans(),
 )
-def test_an_attendee_off_the_list_is_judged_like_anybody(
-    zone: Zone, role: str, tiers: set[str], active: bool
-) -> None:
+def test_an_attendee_off_the_list_is_judged_like_anybody(zone: Zone, role: str, tiers: set[str], active: bool) -> None:
     user: dict[str, Any] = {"role": role, "tiers": tiers, "membership_active": active, "whitelisted": False}
     assert check_attendee_access(zone, **user) == check_zone_access(zone, **user)

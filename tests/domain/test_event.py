@@ -5,7 +5,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from tests.factories import theatre_config
 
 from holdfast.kernel.errors import (
     EventNotAvailable,
@@ -34,6 +33,7 @@ from holdfast.seating.layout import Layout, SeatCategory
 from holdfast.seating.policy import parse_policy
 from holdfast.seating.refusals import EventFrozen
 from holdfast.seating.validate import parse_layout
+from tests.factories import theatre_config
 
 EVENT = UUID("00000000-0000-7000-8000-000000000001")
 LAYOUT = parse_layout(uuid4(), theatre_config(2, 4, ga_capacity=50))

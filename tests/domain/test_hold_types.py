@@ -159,17 +159,10 @@ def test_a_config_has_a_limit_of_types() -> None:
 
 
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text()
-    | st.sampled_from(["LOCKED", "ADMIN", "#FFF"]),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(["LOCKED", "ADMIN", "#FFF"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from([*FIELD_NAMES.values(), "holdTypes", "CART"]) | st.text(), inner, max_size=5
-        )
+        | st.dictionaries(st.sampled_from([*FIELD_NAMES.values(), "holdTypes", "CART"]) | st.text(), inner, max_size=5)
     ),
     max_leaves=15,
 )

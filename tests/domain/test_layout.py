@@ -62,9 +62,7 @@ def made(*seat_counts: int) -> Layout:
 
 
 @given(st.uuids(), st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), max_size=20))
-def test_a_seats_id_is_the_standard_uuid5_of_layout_and_seat_id(
-    layout_id: uuid.UUID, names: list[str]
-) -> None:
+def test_a_seats_id_is_the_standard_uuid5_of_layout_and_seat_id(layout_id: uuid.UUID, names: list[str]) -> None:
     column = seat_uuid_column(layout_id, names)
     assert column == b"".join(uuid.uuid5(layout_id, name).bytes for name in names)
 
@@ -125,9 +123,7 @@ def test_a_zone_is_found_by_its_name_or_its_uuid_in_any_spelling() -> None:
         (ZoneType.VIP_STANDING, True, True),
     ],
 )
-def test_standing_and_unnumbered_zones_are_general_admission(
-    kind: ZoneType, is_ga: bool, is_vip: bool
-) -> None:
+def test_standing_and_unnumbered_zones_are_general_admission(kind: ZoneType, is_ga: bool, is_vip: bool) -> None:
     assert kind.is_ga is is_ga
     assert kind.is_vip is is_vip
 

@@ -152,9 +152,7 @@ def test_counted_places_fold_into_counts() -> None:
         ),
     ],
 )
-def test_an_impossible_row_is_refused_with_its_position(
-    rows: list[LogRow], position: int, reason: str
-) -> None:
+def test_an_impossible_row_is_refused_with_its_position(rows: list[LogRow], position: int, reason: str) -> None:
     with pytest.raises(IllegalHistory, match=reason) as caught:
         replay(rows, capacities={3: 5})
     assert caught.value.position == position

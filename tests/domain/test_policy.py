@@ -109,9 +109,7 @@ def test_no_overrides_change_nothing() -> None:
     assert apply_overrides(policy, parse_overrides({})) == policy
 
 
-@pytest.mark.parametrize(
-    "raw", [{"locked_fields": []}, {"explicit": []}, {"x": 1}, {"max_group_split": None}, 3]
-)
+@pytest.mark.parametrize("raw", [{"locked_fields": []}, {"explicit": []}, {"x": 1}, {"max_group_split": None}, 3])
 def test_bad_overrides_are_refused(raw: object) -> None:
     with pytest.raises(PolicyInvalid):
         parse_overrides(raw)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.kernel.problems import MAX_PROBLEMS, Problems
 from holdfast.seating.layout import AccessMode, GroupType, Layout, Point, RowInfo, SeatCategory, ZoneType
-from holdfast.seating.problems import MAX_PROBLEMS, Problems
 from holdfast.seating.seat_columns import _explained_seat, _plain_seat
 from holdfast.seating.validate import (
     MAX_SEATS,
@@ -361,9 +361,7 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-@pytest.mark.parametrize(
-    ("edit", "pointer", "code"), [fault[1:] for fault in FAULTS], ids=[f[0] for f in FAULTS]
-)
+@pytest.mark.parametrize(("edit", "pointer", "code"), [fault[1:] for fault in FAULTS], ids=[f[0] for f in FAULTS])
 def test_each_fault_is_named_where_it_is(edit: Edit, pointer: str, code: str) -> None:
     assert (pointer, code) in problems_of(edited(edit))
 
@@ -432,9 +430,7 @@ json_values = st.recursive(
     | st.sampled_from(["A-1", "A-2", "public", "reserved_seating", "ga_standing"]),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.sampled_from(["zones", "seats", "seat_id", "x", "rows"]) | st.text(), inner, max_size=4
-        )
+        | st.dictionaries(st.sampled_from(["zones", "seats", "seat_id", "x", "rows"]) | st.text(), inner, max_size=4)
     ),
     max_leaves=20,
 )
@@ -482,9 +478,7 @@ seats = st.fixed_dictionaries(
         "number": st.integers(-1, 3) | st.booleans() | st.floats(),
         "category": st.sampled_from([*SeatCategory, "x", None, 1]),
         "coordinates": st.none()
-        | st.dictionaries(
-            st.sampled_from("xyz"), st.integers(-2_000_000, 2_000_000) | st.floats(), max_size=3
-        ),
+        | st.dictionaries(st.sampled_from("xyz"), st.integers(-2_000_000, 2_000_000) | st.floats(), max_size=3),
     },
 )
 

@@ -10,7 +10,6 @@ import asyncpg
 import httpx
 import uvicorn
 from litestar.types import ControllerRouterHandler
-from tests.conftest import TestDatabase
 
 from holdfast.accounts.credentials import TokenKeys
 from holdfast.accounts.records import Bootstrap
@@ -22,6 +21,7 @@ from holdfast.http.auth import Authenticator
 from holdfast.http.services import Services
 from holdfast.settings import Settings
 from holdfast.store.postgres.database import Database
+from tests.conftest import TestDatabase
 
 SECRETS = {"new": b"n" * 40, "old": b"o" * 40}
 OWN_ROUTES: list[ControllerRouterHandler] = [*system.ROUTES, *accounts_routes.ROUTES]
@@ -30,7 +30,9 @@ OWN_ROUTES: list[ControllerRouterHandler] = [*system.ROUTES, *accounts_routes.RO
 @asynccontextmanager
 async def serving(app: Any, protocol: Any = "auto") -> AsyncIterator[httpx.AsyncClient]:
     """`app` behind uvicorn on 127.0.0.1, and a client of it."""
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False, http=protocol))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False, http=protocol)
+    )
     task = asyncio.create_task(server.serve())
     while not server.started:
         if task.done():

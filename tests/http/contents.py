@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import asyncpg
-from tests.http.client import bearer
-from tests.stage import Stage
 
 from holdfast.accounts.principal import Role
 from holdfast.accounts.records import IssuedToken
+from tests.http.client import bearer
+from tests.stage import Stage
 
 WRITTEN = ("holds", "event_seats", "event_zones", "seat_state_events", "audit_entries", "outbox", "idempotency_keys")
 """Every table that holding, releasing or selling writes to."""

@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
-from tests.conftest import TestDatabase
-from tests.http.client import SECRETS, World, bearer, world
 
 from holdfast.accounts.credentials import new_api_key
 from holdfast.accounts.principal import Role
 from holdfast.accounts.refusals import UserInactive
 from holdfast.kernel.ids import new_id
+from tests.conftest import TestDatabase
+from tests.http.client import SECRETS, World, bearer, world
 
 Story = Callable[[World], Awaitable[None]]
 

@@ -8,18 +8,18 @@ import msgspec
 import pytest
 from litestar import get, post
 from litestar.types import Receive, Scope, Send
-from tests.conftest import TestDatabase
-from tests.http.client import World, world
 
 from holdfast.holds.hold_types import ConfigInvalid
 from holdfast.http.api import build_api
 from holdfast.http.auth import client_ip, idempotency_of, user_agent_of
 from holdfast.http.problem import problem_answer
 from holdfast.kernel import errors
+from holdfast.kernel.problems import Problem
 from holdfast.seating.policy import PolicyInvalid
-from holdfast.seating.problems import Problem
 from holdfast.seating.validate import LayoutInvalid
 from holdfast.settings import Settings
+from tests.conftest import TestDatabase
+from tests.http.client import World, world
 
 
 def answer(error: Exception) -> tuple[int, dict[bytes, bytes], dict[str, Any]]:

@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+
+from holdfast.accounts.principal import Role
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.http.client import bearer
 from tests.http.contents import contents, hold_row, member, seat_log, seat_row, user
 from tests.stage import Stage, stage
-
-from holdfast.accounts.principal import Role
 
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
 PROMISED = {

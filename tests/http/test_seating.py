@@ -10,15 +10,15 @@ from uuid import UUID
 import asyncpg
 import httpx
 import pytest
-from tests.conftest import TestDatabase
-from tests.factories import theatre_config
-from tests.http.client import bearer, serving
 
 from holdfast.accounts.principal import Role
 from holdfast.accounts.records import Bootstrap
 from holdfast.app import Application
 from holdfast.kernel.ids import new_id
 from holdfast.settings import Settings
+from tests.conftest import TestDatabase
+from tests.factories import theatre_config
+from tests.http.client import bearer, serving
 
 SECRETS = "test:" + "t" * 40
 WRITTEN = ("venues", "layouts", "layout_versions", "events", "event_whitelist", "seat_state_events", "outbox")

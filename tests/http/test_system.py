@@ -4,6 +4,7 @@ import asyncio
 import re
 
 import asyncpg
+
 from tests.conftest import TestDatabase
 from tests.http.client import world
 

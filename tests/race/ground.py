@@ -81,7 +81,12 @@ async def post(server: httpx.URL, path: str, headers: dict[str, str], body: Any 
     reader, writer = await asyncio.open_connection(server.host, server.port)
     try:
         content = b"" if body is None else msgspec.json.encode(body)
-        lines = [f"POST {path} HTTP/1.1", f"Host: {server.host}", "Connection: close", f"Content-Length: {len(content)}"]
+        lines = [
+            f"POST {path} HTTP/1.1",
+            f"Host: {server.host}",
+            "Connection: close",
+            f"Content-Length: {len(content)}",
+        ]
         lines += ["Content-Type: application/json"] if content else []
         lines += [f"{name}: {value}" for name, value in headers.items()]
         writer.write("\r\n".join([*lines, "", ""]).encode() + content)
@@ -144,7 +149,12 @@ class Ground:
         return [bearer(issued.token) for issued in tokens]
 
     async def hold(
-        self, app: Application, call: Call, seats: Sequence[int] = (), places: int = 0, event: PublishedEvent | None = None
+        self,
+        app: Application,
+        call: Call,
+        seats: Sequence[int] = (),
+        places: int = 0,
+        event: PublishedEvent | None = None,
     ) -> Placement | Refusal:
         """Asks an instance for seats by ordinal, and places of the pit."""
         event = event or self.event
@@ -227,7 +237,9 @@ async def ground(
         yield Ground(apps, servers, database, published, parts, owner)
 
 
-def selection(seats: Sequence[int] = (), group: int | None = None, places: int = 0, session: str = SESSION) -> StateSelection:
+def selection(
+    seats: Sequence[int] = (), group: int | None = None, places: int = 0, session: str = SESSION
+) -> StateSelection:
     """In the words of booking v2; a seat's integer is its ordinal and one, a zone's follow the seats'."""
     groups = [] if group is None or not places else [GroupRef(group, places)]
     return StateSelection(session, [SeatRef(n + 1) for n in seats], groups)
@@ -255,4 +267,3 @@ async def until_seen(race: Callable[[], Any], tries: int = 10) -> list[str]:
         if found:
             break
     return found
-

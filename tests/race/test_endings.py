@@ -67,7 +67,9 @@ async def accounted(g: Ground) -> list[str]:
             if row["endings"] or not row["in_seat"]:
                 faults.append(f"hold of seat {row['ordinal']} is active with {row['endings']} endings")
         elif row["endings"] != 1 or row["verb"] != VERBS[row["status"]]:
-            faults.append(f"hold of seat {row['ordinal']} is {row['status']} with {row['endings']} endings, {row['verb']}")
+            faults.append(
+                f"hold of seat {row['ordinal']} is {row['status']} with {row['endings']} endings, {row['verb']}"
+            )
         if row["status"] == "converted" and row["late"]:
             faults.append(f"hold of seat {row['ordinal']} was converted after its end")
     return faults + await g.faults()
@@ -87,8 +89,11 @@ async def sales_against_the_sweeper(g: Ground) -> list[str]:
     stop.set()
     swept = sum(await asyncio.gather(*sweepers))
     rows = await g.sql(ENDED, g.event.id)
-    faults = [f"sale of seat {r['ordinal']}: {answers[r['ordinal']]}, and its hold is {r['status']}" for r in rows
-              if (r["status"], r["state"]) != (("converted", "sold") if answers[r["ordinal"]] else ("expired", "available"))]
+    faults = [
+        f"sale of seat {r['ordinal']}: {answers[r['ordinal']]}, and its hold is {r['status']}"
+        for r in rows
+        if (r["status"], r["state"]) != (("converted", "sold") if answers[r["ordinal"]] else ("expired", "available"))
+    ]
     if swept + answers.count(True) != SEATS:
         faults.append(f"{answers.count(True)} sold and {swept} swept of {SEATS}")
     assert answers.count(True) > 5, "every sale came too late: this was no race"
@@ -125,7 +130,9 @@ async def sales_against_the_next_buyer(g: Ground) -> list[str]:
             right = not sold and states[n] == "held"
         else:  # too early, or sold
             kinds["sold" if sold else "neither"] += 1
-            right = isinstance(taken, SeatHeldByAnother | SeatNotAvailable) and states[n] == ("sold" if sold else "held")
+            right = isinstance(taken, SeatHeldByAnother | SeatNotAvailable) and states[n] == (
+                "sold" if sold else "held"
+            )
         if not right:
             faults.append(f"seat {n} is {states[n]}: sale {sold}, next buyer {taken!r}")
     assert kinds["sold"] > 5, kinds
@@ -193,7 +200,9 @@ async def two_sweepers(g: Ground) -> list[str]:
     sweepers = [ExpireHolds(app.database, batch=25) for app in g.apps for _ in range(2)]
     counts = await all_at_once(sweeper.sweep(organization_id) for sweeper in sweepers)
     faults = [] if sum(counts) == SEATS + 1 else [f"{sum(counts)} holds were swept of {SEATS + 1}"]
-    (row,) = await g.sql("SELECT count(*), count(DISTINCT hold_id) AS holds FROM seat_state_events WHERE verb = 'expire'")
+    (row,) = await g.sql(
+        "SELECT count(*), count(DISTINCT hold_id) AS holds FROM seat_state_events WHERE verb = 'expire'"
+    )
     if tuple(row) != (SEATS + 1, SEATS + 1):
         faults.append(f"the log has {row['count']} expiries of {row['holds']} holds")
     return faults + await g.faults()

@@ -18,9 +18,7 @@ async def stampede(g: Ground, buyers: int) -> list[str]:
     """Everybody presses the same seat, half of them on each instance. What was wrong with the outcome."""
     guests = await g.guests(buyers)
     path = f"/api/events/{g.event.id}/seats/{g.event.seats[0]}/reserve"
-    answers: list[Answer] = await all_at_once(
-        g.post(n, path, headers) for n, headers in enumerate(guests)
-    )
+    answers: list[Answer] = await all_at_once(g.post(n, path, headers) for n, headers in enumerate(guests))
     given = [UUID(answer.body["data"]["hold_id"]) for answer in answers if answer.status == 201]
     faults = [f"{len(given)} buyers were given the seat"] if len(given) != 1 else []
     for answer in answers:
@@ -72,7 +70,9 @@ async def carts(g: Ground) -> list[str]:
         cart = [(start + 3 * i) % SEATS for i in range(CART)]
         wanted.append(cart if n % 2 else cart[::-1])
     answers: list[Answer] = await all_at_once(
-        g.post(n, f"/api/events/{g.event.id}/holds", headers, {"seats": [str(g.event.seats[seat]) for seat in wanted[n]]})
+        g.post(
+            n, f"/api/events/{g.event.id}/holds", headers, {"seats": [str(g.event.seats[seat]) for seat in wanted[n]]}
+        )
         for n, headers in enumerate(guests)
     )
     faults = [f"a buyer was answered {a.status} {a.body}" for a in answers if a.status not in (201, 409)]
@@ -122,7 +122,10 @@ def test_control_without_an_order_of_locking_there_are_deadlocks(database: TestD
 # Limits -------------------------------------------------------------------------------------------------------------
 LIMIT = 10
 COUNTED = "  WITH taken AS (\n    UPDATE event_seats s\n"
-SLOWLY = (COUNTED, f"  PERFORM pg_sleep(0.01);\n{COUNTED}")  # between the count and the taking, so that others can get in
+SLOWLY = (
+    COUNTED,
+    f"  PERFORM pg_sleep(0.01);\n{COUNTED}",
+)  # between the count and the taking, so that others can get in
 USER_LOCKS = "PERFORM pg_advisory_xact_lock(k) FROM unnest(p_locks) k;"
 
 
@@ -190,7 +193,11 @@ def failing(times: int, code: str) -> list[str]:
 def test_a_deadlock_or_serialization_failure_is_not_seen_by_the_buyer(database: TestDatabase) -> None:
     async def run() -> None:
         async with ground(database, theatre_config(4, 10, ga_capacity=10), instances=1, serve=True) as g:
-            for code, seat, body in (("40P01", 0, {}), ("40001", 1, {}), ("40P01", 2, {"ga": [{"zone_id": "pit", "quantity": 2}]})):
+            for code, seat, body in (
+                ("40P01", 0, {}),
+                ("40001", 1, {}),
+                ("40P01", 2, {"ga": [{"zone_id": "pit", "quantity": 2}]}),
+            ):
                 for statement in (
                     "DROP TRIGGER IF EXISTS test_fail ON holds",
                     "DROP FUNCTION IF EXISTS test_fail",

@@ -9,6 +9,13 @@ from uuid import UUID
 import asyncpg
 import msgspec
 import pytest
+
+from holdfast.kernel.ids import new_id
+from holdfast.seating.event import EventStatus
+from holdfast.seating.view import EventView
+from holdfast.settings import Settings
+from holdfast.store import catalogue as catalogue_module
+from holdfast.store.catalogue import HARD_AGE_S, SOFT_AGE_S, Catalogue
 from tests.conftest import TestDatabase
 from tests.factories import (
     Parts,
@@ -20,13 +27,6 @@ from tests.factories import (
     staff_call,
     theatre_config,
 )
-
-from holdfast.kernel.ids import new_id
-from holdfast.seating.event import EventStatus
-from holdfast.seating.view import EventView
-from holdfast.settings import Settings
-from holdfast.store import catalogue as catalogue_module
-from holdfast.store.catalogue import HARD_AGE_S, SOFT_AGE_S, Catalogue
 
 
 class Clock:

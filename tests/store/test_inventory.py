@@ -8,18 +8,6 @@ from uuid import UUID
 import asyncpg
 import msgspec
 import pytest
-from tests.conftest import TestDatabase
-from tests.factories import (
-    Parts,
-    PublishedEvent,
-    buyer_call,
-    make_layout,
-    make_organization,
-    make_published_event,
-    open_parts,
-    staff_call,
-    theatre_config,
-)
 
 from holdfast.accounts.principal import Call, Idempotency, Role
 from holdfast.holds.claims import HoldRequest, PlacesWanted, SeatWanted
@@ -43,6 +31,18 @@ from holdfast.seating.event import EventInvalid, EventStatus
 from holdfast.seating.refusals import SeatNotBlocked
 from holdfast.seating.validate import LayoutInvalid
 from holdfast.store.postgres.holds import hold_whole
+from tests.conftest import TestDatabase
+from tests.factories import (
+    Parts,
+    PublishedEvent,
+    buyer_call,
+    make_layout,
+    make_organization,
+    make_published_event,
+    open_parts,
+    staff_call,
+    theatre_config,
+)
 
 
 def run(database: TestDatabase, test: Callable[[Parts], Coroutine[Any, Any, None]]) -> None:

@@ -52,8 +52,9 @@ from holdfast.accounts.standing import (
     token_principal,
 )
 from holdfast.holds.hold_types import HoldTypesConfig, parse_hold_types_config, resolve_hold_types
-from holdfast.kernel.errors import EventNotFound, Forbidden, InvalidRequest, NotFound, Problem
+from holdfast.kernel.errors import EventNotFound, Forbidden, InvalidRequest, NotFound
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.problems import Problem
 from holdfast.seating.policy import SeatingPolicy, parse_policy
 from holdfast.seating.reading import text_fault
 from holdfast.store.postgres import accounts as store

@@ -85,9 +85,8 @@ def demo(
             try:
                 show = _Show(deployment, stage, server.url_of(bound), console)
                 show.say_where()
-                with _buyers(stage, show.url, buyers, seats) as reports:
-                    with suppress(KeyboardInterrupt):
-                        asyncio.run(show.run(reports, processes, seconds))
+                with _buyers(stage, show.url, buyers, seats) as reports, suppress(KeyboardInterrupt):
+                    asyncio.run(show.run(reports, processes, seconds))
             finally:
                 processes.stop()
     console.print("The demo has ended; nothing of it is left running.", style="dim")
@@ -132,7 +131,9 @@ async def _set_up(deployment: Deployment, seats: int) -> Stage:
             },
         )
         await seating.set_status(call, event.id, EventStatus.PUBLISHED)
-        members = [await accounts.issue_token(made.organization_id, Role.CUSTOMER, tiers=["gold"]) for _ in range(MEMBERS)]
+        members = [
+            await accounts.issue_token(made.organization_id, Role.CUSTOMER, tiers=["gold"]) for _ in range(MEMBERS)
+        ]
         view = await application.catalogue.fresh_event(made.organization_id, event.id)
         assert view is not None
         return Stage(
@@ -161,7 +162,7 @@ def _buyers(stage: Stage, url: str, count: int, seats: int) -> Iterator[int]:
         member_tokens=stage.member_tokens,
         parent=os.getpid(),
     )
-    process = subprocess.Popen(  # noqa: S603 - our own interpreter
+    process = subprocess.Popen(
         [sys.executable, "-m", "holdfast.simulation.buyers_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

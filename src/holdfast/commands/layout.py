@@ -15,8 +15,8 @@ from holdfast.commands.operator import operating
 from holdfast.commands.options import Data, Json, Organization, fail, id_of, print_json, settings_for
 from holdfast.deployment import deployed
 from holdfast.kernel.ids import new_id, parse_id
+from holdfast.kernel.problems import DocumentInvalid
 from holdfast.seating.answers import LayoutAnswer
-from holdfast.seating.problems import DocumentInvalid
 from holdfast.seating.validate import LayoutInvalid, parse_layout
 from holdfast.settings import Settings
 

@@ -45,5 +45,3 @@ def id_of(name: str, text: str) -> UUID:
 
 def print_json(value: Any) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-

@@ -46,9 +46,7 @@ def bootstrap(
 def token(
     organization: Organization,
     role: Annotated[Role, typer.Option(help="What the bearer may do.")],
-    user: Annotated[
-        str | None, typer.Option(metavar="ID", help="The bearer's id; a new user where left out.")
-    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="ID", help="The bearer's id; a new user where left out.")] = None,
     tier: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A membership tier; may be repeated.")] = None,
     ttl: Annotated[int, typer.Option(metavar="S", min=1, help="Life of the token in seconds.")] = TOKEN_TTL_S,
     data: Data = None,

@@ -133,9 +133,7 @@ class BookingV2:
     async def _move(self, call: Call, event_id: UUID, wanted: StateSelection, verb: str) -> bool:
         view = await self._event(call, event_id)
         hold_type = self._hold_type_for(view, wanted, verb)
-        types_when_sold = [
-            n for n, t in view.hold_types.items() if BookingState.SOLD in t.hold_type.valid_states
-        ]
+        types_when_sold = [n for n, t in view.hold_types.items() if BookingState.SOLD in t.hold_type.valid_states]
 
         async def work(tx: Transaction) -> bool:
             chosen = await self._find(tx, call, view, wanted)
@@ -161,9 +159,7 @@ class BookingV2:
         if wanted.hold_type is None:
             return None
         if verb in ("release", "revert_sale"):
-            raise InvalidRequest(
-                "This call takes no holdType: going back to ACTIVE clears it.", pointer="/holdType"
-            )
+            raise InvalidRequest("This call takes no holdType: going back to ACTIVE clears it.", pointer="/holdType")
         resolved = find_hold_type(view, wanted.hold_type, BookingState.SOLD)
         if verb == "direct_sale" and not resolved.hold_type.skip_locked_state:
             raise InvalidRequest(

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.holds.lifecycle import Actor, BookingState
-from holdfast.seating.problems import DocumentInvalid, Problems, child, listing, quoted, type_name
+from holdfast.kernel.problems import DocumentInvalid, Problems, child, listing, quoted, type_name
 from holdfast.seating.reading import check_integer, check_text, read_list, read_object
 
 CART = "CART"

@@ -22,7 +22,8 @@ from holdfast.accounts.records import (
 from holdfast.http.auth import call_of, origin_of_request, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.services import services
-from holdfast.kernel.errors import InvalidRequest, Problem
+from holdfast.kernel.errors import InvalidRequest
+from holdfast.kernel.problems import Problem
 
 Asked = Request[Any, Any, Any]
 PAGE_MAX = 200

@@ -20,8 +20,9 @@ from holdfast.accounts.standing import TenantAccess
 from holdfast.holds.lifecycle import Actor
 from holdfast.http.problem import request_id_of
 from holdfast.http.services import services
-from holdfast.kernel.errors import Forbidden, InvalidRequest, Problem, Unauthorized
+from holdfast.kernel.errors import Forbidden, InvalidRequest, Unauthorized
 from holdfast.kernel.ids import parse_id
+from holdfast.kernel.problems import Problem
 
 RawHeaders = Iterable[tuple[bytes, bytes]]
 

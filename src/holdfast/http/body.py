@@ -37,5 +37,5 @@ class StrictBody(AbstractDTO[Any]):
         handler: Any = self.asgi_connection.route_handler
         try:
             return self._decoders[handler.handler_id].decode(value)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise invalid_body(error) from error

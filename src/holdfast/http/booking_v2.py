@@ -10,8 +10,9 @@ from holdfast.compat.booking_v2 import EventArchived, EventNotPublished, Invento
 from holdfast.http.auth import call_of
 from holdfast.http.problem import STATUSES
 from holdfast.http.services import services
-from holdfast.kernel.errors import Forbidden, InvalidRequest, Problem, Unauthorized
+from holdfast.kernel.errors import Forbidden, InvalidRequest, Unauthorized
 from holdfast.kernel.ids import parse_id
+from holdfast.kernel.problems import Problem
 
 AnyRequest = Request[Any, Any, Any]
 BASE = "/api/private/v2.0/booking"

@@ -14,7 +14,8 @@ from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.reserve import Reserved, parse_reserve, reserved
 from holdfast.http.services import services
-from holdfast.kernel.errors import InvalidRequest, Problem
+from holdfast.kernel.errors import InvalidRequest
+from holdfast.kernel.problems import Problem
 
 AnyRequest = Request[Any, Any, Any]
 QUANTITY_MAX = 100_000

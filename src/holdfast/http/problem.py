@@ -17,10 +17,10 @@ from litestar.exceptions import HTTPException, ValidationException
 
 from holdfast.holds.hold_types import ConfigInvalid
 from holdfast.kernel import errors
-from holdfast.kernel.errors import InvalidRequest, Problem, Refusal
+from holdfast.kernel.errors import InvalidRequest, Refusal
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.problems import DocumentInvalid, Problem
 from holdfast.seating.policy import PolicyInvalid
-from holdfast.seating.problems import DocumentInvalid
 from holdfast.seating.validate import LayoutInvalid
 
 Headers = list[tuple[bytes, bytes]]

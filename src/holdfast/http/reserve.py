@@ -42,7 +42,7 @@ def parse_reserve(body: bytes) -> ReserveBody:
         return _DEFAULT
     try:
         return _decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_body(error) from error
 
 

@@ -15,8 +15,9 @@ from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.problem import invalid_body
 from holdfast.http.services import services
-from holdfast.kernel.errors import InvalidRequest, Problem, Unprocessable
+from holdfast.kernel.errors import InvalidRequest, Unprocessable
 from holdfast.kernel.ids import parse_id
+from holdfast.kernel.problems import Problem
 from holdfast.seating.answers import (
     AuditAnswer,
     BlockAnswer,

@@ -4,13 +4,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-
-class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong with an input, and where (an RFC 6901 JSON pointer)."""
-
-    pointer: str
-    code: str
-    detail: str
+from holdfast.kernel.problems import Problem
 
 
 class Refusal(Exception):

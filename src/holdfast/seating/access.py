@@ -47,9 +47,7 @@ def check_attendee_access(
     """As above for a person somebody else books for: being on the event's list is enough in every mode."""
     if whitelisted:
         return None
-    return check_zone_access(
-        zone, role=role, tiers=tiers, membership_active=membership_active, whitelisted=whitelisted
-    )
+    return check_zone_access(zone, role=role, tiers=tiers, membership_active=membership_active, whitelisted=whitelisted)
 
 
 def _tier_reason(zone: Zone, tiers: Collection[str], membership_active: bool) -> str | None:

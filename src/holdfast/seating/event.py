@@ -17,6 +17,7 @@ from holdfast.kernel.errors import (
     OverrideNotPermitted,
 )
 from holdfast.kernel.ids import parse_id
+from holdfast.kernel.problems import DocumentInvalid, Problems, child, listing, quoted, type_name
 from holdfast.seating.layout import Layout, SeatCategory
 from holdfast.seating.policy import (
     PolicyInvalid,
@@ -26,7 +27,6 @@ from holdfast.seating.policy import (
     forbidden_overrides,
     parse_overrides,
 )
-from holdfast.seating.problems import DocumentInvalid, Problems, child, listing, quoted, type_name
 from holdfast.seating.reading import (
     Object,
     check_choice,

@@ -108,9 +108,7 @@ class SeatIndex:
     __slots__ = ("_ordinals",)
 
     def __init__(self, seat_uuids: bytes) -> None:
-        self._ordinals = {
-            raw: ordinal for ordinal, (raw,) in enumerate(struct.iter_unpack("16s", seat_uuids))
-        }
+        self._ordinals = {raw: ordinal for ordinal, (raw,) in enumerate(struct.iter_unpack("16s", seat_uuids))}
 
     def __len__(self) -> int:
         return len(self._ordinals)

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from holdfast.kernel.problems import DocumentInvalid, Problem, Problems, child, listing, quoted, type_name
 from holdfast.seating.layout import Zone
-from holdfast.seating.problems import DocumentInvalid, Problem, Problems, child, listing, quoted, type_name
 from holdfast.seating.reading import check_text, integer_fault, read_list, read_object
 
 PolicyValue = bool | int | None
@@ -151,9 +151,7 @@ def zone_conflicts(policy: SeatingPolicy, zones: Iterable[Zone]) -> list[Problem
         if zone.is_ga and not policy.allow_ga_seating:
             found.append(Problem(pointer, "ga_not_allowed", "the seating policy allows no general admission"))
         if not zone.is_ga and not policy.allow_reserved_seating:
-            found.append(
-                Problem(pointer, "reserved_not_allowed", "the seating policy allows no reserved seats")
-            )
+            found.append(Problem(pointer, "reserved_not_allowed", "the seating policy allows no reserved seats"))
         if zone.zone_type.is_vip and not policy.allow_vip_zones:
             found.append(Problem(pointer, "vip_not_allowed", "the seating policy allows no VIP zones"))
     if len(kinds) == 2 and not policy.allow_hybrid_ga_reserved:

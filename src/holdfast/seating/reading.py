@@ -10,8 +10,8 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from holdfast.kernel.problems import Problems, child, listing, quoted, type_name
 from holdfast.seating.layout import Point
-from holdfast.seating.problems import Problems, child, listing, quoted, type_name
 
 COORDINATE_LIMIT = 1_000_000.0
 METADATA_DEPTH = 8
@@ -24,9 +24,7 @@ Object = dict[str, Any]
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
-def read_object(
-    problems: Problems, pointer: str, value: object, known: Collection[str] | None
-) -> Object | None:
+def read_object(problems: Problems, pointer: str, value: object, known: Collection[str] | None) -> Object | None:
     """The value as an object; fields not in `known` are each named. `known=None` allows any."""
     if not isinstance(value, dict):
         problems.add(pointer, "wrong_type", f"must be an object, not {type_name(value)}")
@@ -80,9 +78,7 @@ def read_text(problems: Problems, pointer: str, source: Object, field: str, limi
     return check_text(problems, child(pointer, field), source[field], limit)
 
 
-def read_optional_text(
-    problems: Problems, pointer: str, source: Object, field: str, limit: int
-) -> str | None:
+def read_optional_text(problems: Problems, pointer: str, source: Object, field: str, limit: int) -> str | None:
     value = source.get(field)
     return None if value is None else check_text(problems, child(pointer, field), value, limit)
 
@@ -105,9 +101,7 @@ def check_integer(problems: Problems, pointer: str, value: object, low: int, hig
     return value
 
 
-def read_integer(
-    problems: Problems, pointer: str, source: Object, field: str, low: int, high: int
-) -> int | None:
+def read_integer(problems: Problems, pointer: str, source: Object, field: str, low: int, high: int) -> int | None:
     """A required integer."""
     if field not in source:
         problems.add(child(pointer, field), "missing", f"{field} is missing")
@@ -115,9 +109,7 @@ def read_integer(
     return check_integer(problems, child(pointer, field), source[field], low, high)
 
 
-def check_choice(
-    problems: Problems, pointer: str, value: object, choices: type[Choice], code: str
-) -> Choice | None:
+def check_choice(problems: Problems, pointer: str, value: object, choices: type[Choice], code: str) -> Choice | None:
     if not isinstance(value, str):
         problems.add(pointer, "wrong_type", f"must be a string, not {type_name(value)}")
         return None

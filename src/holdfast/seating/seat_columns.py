@@ -6,8 +6,8 @@ how a faultless one looks; whatever that declines is read again by `_explained_s
 
 from typing import Any
 
+from holdfast.kernel.problems import Problems, child, quoted
 from holdfast.seating.layout import SeatCategory
-from holdfast.seating.problems import Problems, child, quoted
 from holdfast.seating.reading import (
     COORDINATE_LIMIT,
     check_choice,

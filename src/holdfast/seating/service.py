@@ -18,8 +18,8 @@ from holdfast.kernel.errors import (
     VenueNotFound,
     ZoneNotFound,
 )
-from holdfast.kernel.errors import Problem as Refused
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.problems import Problem, quoted
 from holdfast.seating.answers import (
     AuditAnswer,
     BlockAnswer,
@@ -51,7 +51,6 @@ from holdfast.seating.event import (
 )
 from holdfast.seating.layout import Layout
 from holdfast.seating.policy import SeatingPolicy, apply_overrides, zone_conflicts
-from holdfast.seating.problems import Problem, quoted
 from holdfast.seating.refusals import EventChanged, SeatNotBlocked
 from holdfast.seating.validate import LayoutInvalid, parse_layout
 from holdfast.seating.view import EventView
@@ -382,7 +381,7 @@ class SeatingService:
         if not 1 <= len(seats) <= self._bulk_seats_max:
             said = f"name 1 to {self._bulk_seats_max} seats, not {len(seats)}"
             raise InvalidRequest(
-                f"One call can name 1 to {self._bulk_seats_max} seats.", [Refused("/seats", "count", said)]
+                f"One call can name 1 to {self._bulk_seats_max} seats.", [Problem("/seats", "count", said)]
             )
 
     async def _check_running(self, tx: Transaction, call: Call, event_id: UUID) -> None:

@@ -3,6 +3,7 @@
 import uuid
 from typing import Any
 
+from holdfast.kernel.problems import DocumentInvalid, Problem, Problems, child, listing, quoted, type_name
 from holdfast.seating.layout import (
     AccessMode,
     GroupType,
@@ -14,7 +15,6 @@ from holdfast.seating.layout import (
     seat_uuid_column,
     zone_uuid,
 )
-from holdfast.seating.problems import DocumentInvalid, Problem, Problems, child, listing, quoted, type_name
 from holdfast.seating.reading import (
     Object,
     check_choice,
@@ -262,8 +262,7 @@ class _Reader:
             self.problems.add(pointer, "too_many_roles", f"at most {MAX_ROLES} roles, not {len(raw_roles)}")
             return ()
         roles = [
-            check_text(self.problems, child(pointer, place), role, ID_CHARS)
-            for place, role in enumerate(raw_roles)
+            check_text(self.problems, child(pointer, place), role, ID_CHARS) for place, role in enumerate(raw_roles)
         ]
         return tuple(dict.fromkeys(role for role in roles if role is not None))
 
@@ -294,9 +293,7 @@ class _Reader:
         for name, raw in (read_object(self.problems, pointer, value, None) or {}).items():
             place = child(pointer, name)
             if name not in rows_with_seats:
-                self.problems.add(
-                    place, "row_without_seats", f"no seat of this zone is in row {quoted(name)}"
-                )
+                self.problems.add(place, "row_without_seats", f"no seat of this zone is in row {quoted(name)}")
             source = read_object(self.problems, place, raw, ("aisles_after",))
             if source is not None:
                 aisles = self._read_aisles(child(place, "aisles_after"), source.get("aisles_after"))
@@ -352,9 +349,7 @@ class _Reader:
         group_type: GroupType | None = None
         if "group_type" in source:
             place = child(pointer, "group_type")
-            group_type = check_choice(
-                self.problems, place, source["group_type"], GroupType, "unknown_group_type"
-            )
+            group_type = check_choice(self.problems, place, source["group_type"], GroupType, "unknown_group_type")
         else:
             said = f"group_type is missing: one of {listing(GroupType)}"
             self.problems.add(child(pointer, "group_type"), "missing", said)

@@ -94,7 +94,7 @@ def line(scene: Scene) -> str:
 def draw(layout: Layout, scene: Scene, pointers: Sequence[tuple[str, str]], columns: int, rows: int) -> RenderableType:
     """`pointers`: what to look at, and where."""
     foot = _foot(pointers)
-    room = max(6, rows - len(pointers) - 8)
+    room = max(6, rows - len(pointers) - 6)
     side_by_side = columns >= 92
     wide = min(MAP_COLUMNS_MAX, columns - SIDE_COLUMNS - 6 if side_by_side else columns - 4)
     theatre = _theatre(layout, scene, wide, room if side_by_side else max(6, room // 2))
@@ -107,7 +107,7 @@ def draw(layout: Layout, scene: Scene, pointers: Sequence[tuple[str, str]], colu
         body = Group(theatre, side)
     content = Group(_totals_bar(scene, columns - 4), Text(), body, Text(), foot)
     title = "[bold]Holdfast[/bold] · a theatre on sale"
-    return Panel(content, title=title, title_align="left", border_style="#5f6f86", height=min(rows, 48))
+    return Panel(content, title=title, title_align="left", border_style="#5f6f86")
 
 
 def _totals_bar(scene: Scene, width: int) -> RenderableType:
@@ -139,9 +139,7 @@ def _shares(counts: list[int], width: int) -> list[int]:
 def _theatre(layout: Layout, scene: Scene, columns: int, lines: int) -> RenderableType:
     """Zone under zone, the stage on top; one cell is two seats, one above the other."""
     grids = [(zone.name, zone.zone_no, _grid(layout, scene.states, zone.zone_no)) for zone in layout.zones]
-    seat_rows = sum(len(grid) for _, _, grid in grids)
-    spare = max(4, lines - len(grids) - 1)
-    every = max(1, -(-seat_rows // (2 * spare)))  # show every n-th row where all do not fit
+    every = _every([len(grid) for _, _, grid in grids], lines - len(grids) - 1)
     widest = max((len(row) for _, _, grid in grids for row in grid), default=columns)
     step = max(1, -(-widest // columns))
     width = min(columns, -(-widest // step))
@@ -156,6 +154,14 @@ def _theatre(layout: Layout, scene: Scene, columns: int, lines: int) -> Renderab
         for top in range(0, len(shown), 2):
             parts.append(_cells(shown[top], shown[top + 1] if top + 1 < len(shown) else [], width))
     return Group(*parts)
+
+
+def _every(rows: list[int], lines: int) -> int:
+    """Every n-th row of each zone is shown, for the smallest n with which all zones fit."""
+    for every in range(1, max(rows, default=1)):
+        if sum(-(-count // (2 * every)) for count in rows) <= lines:
+            return every
+    return max(rows, default=1)
 
 
 def _grid(layout: Layout, states: Sequence[str], zone_no: int) -> list[list[str]]:
@@ -209,7 +215,9 @@ def _side(layout: Layout, scene: Scene, room: int) -> RenderableType:
         said = ", ".join(f"{count} {_plain(reason)}" for reason, count in refused)
         figures.add_row(Text("refused", "dim"), Text(said or "none", overflow="ellipsis", no_wrap=True))
         if report.faults:
-            figures.add_row(Text("faults", "bold red"), Text(f"{report.faults}: {report.last_fault}", overflow="ellipsis"))
+            figures.add_row(
+                Text("faults", "bold red"), Text(f"{report.faults}: {report.last_fault}", overflow="ellipsis")
+            )
     else:
         figures.add_row(Text("the buyers are on their way …", "dim"))
     moves = Table.grid(padding=(0, 1))

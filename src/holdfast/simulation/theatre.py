@@ -39,9 +39,7 @@ def _block(zone_id: str, name: str, count: int, *, top: int, prefix: str, pairs:
         for number in range(1, length + 1):
             x = left + (number - 1) * 20 + (10 if number > length // 2 else -10)
             point = {"x": x, "y": top + 30 * place}
-            seats.append(
-                {"seat_id": f"{prefix}{row}-{number}", "row": row, "number": number, "coordinates": point}
-            )
+            seats.append({"seat_id": f"{prefix}{row}-{number}", "row": row, "number": number, "coordinates": point})
     for pair in range(min(pairs, lengths[-1] // 4)):
         # Two from the left end, two from the right, and so on inwards.
         at = -lengths[-1] + pair if pair % 2 == 0 else -pair

@@ -12,9 +12,7 @@ from holdfast.store.postgres.holds import (
 )
 
 EXPIRED = Counter("holdfast_holds_expired_total", "Holds expired by the sweeper")
-BACKLOG = Gauge(
-    "holdfast_sweeper_organizations_due", "Organizations with holds that are over and not yet swept"
-)
+BACKLOG = Gauge("holdfast_sweeper_organizations_due", "Organizations with holds that are over and not yet swept")
 
 LONGEST_PAUSE_S = 1.0
 SHORTEST_PAUSE_S = 0.02
@@ -47,9 +45,7 @@ class ExpireHolds:
         total = 0
         while True:
             async with self._database.connection() as connection:
-                expired, seen = await expire_due_holds(
-                    connection, organization_id, self._grace_s, self._batch
-                )
+                expired, seen = await expire_due_holds(connection, organization_id, self._grace_s, self._batch)
             total += expired
             EXPIRED.inc(expired)
             if expired < self._batch or seen < self._batch:

@@ -29,9 +29,7 @@ class Duties:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        self._tasks = [
-            asyncio.create_task(self._keep(duty), name=f"duty-{duty.name}") for duty in self._duties
-        ]
+        self._tasks = [asyncio.create_task(self._keep(duty), name=f"duty-{duty.name}") for duty in self._duties]
 
     async def stop(self) -> None:
         """Lets each finish the run it is in."""

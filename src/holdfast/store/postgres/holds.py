@@ -40,7 +40,7 @@ _OWNERS = ("uuid", "text", "text", "boolean", "text", "text", "text", "text", "t
 def _call(function: str, *types: str) -> str:
     """A call whose first two parameters are the organization and the window, and whose others are arrays as text."""
     arrays = ", ".join(f"${n}::text::{kind}[]" for n, kind in enumerate(types, 3))
-    return f"SELECT * FROM {function}($1, $2, {arrays})"  # noqa: S608 (names from this file only)
+    return f"SELECT * FROM {function}($1, $2, {arrays})"
 
 
 HOLD_SEATS = _call("hold_seats", "bigint", "uuid", *_LIMITS, "integer", "uuid", "integer", "smallint", "uuid", *_OWNERS)

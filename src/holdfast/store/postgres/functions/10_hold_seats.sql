@@ -76,7 +76,6 @@ DECLARE
   v_old_hold  uuid[];          -- by claim; set where an expired hold was in the seat
   v_old_type  text[];
   v_old_until timestamptz[];
-  v_old_since timestamptz[];
   v_expired   boolean;
   v_missed    boolean;
   v_failed    integer[];
@@ -119,7 +118,7 @@ BEGIN
       AND (s.state = 'available' OR (s.state = 'held' AND s.held_until <= v_now))
       AND e.status IN ('published', 'live')
       AND (c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')))
-    RETURNING c.n, new.version, old.hold_id, old.hold_type, old.held_until, old.locked_at
+    RETURNING c.n, new.version, old.hold_id, old.hold_type, old.held_until
   )
   SELECT array_agg(t.n), array_agg(t.version), array_agg(t.hold_id), array_agg(t.hold_type), array_agg(t.held_until),
          bool_or(t.hold_id IS NOT NULL), count(*) < cardinality(c_event)
@@ -141,10 +140,11 @@ BEGIN
 
     UPDATE event_seats s
     SET state = CASE WHEN c.old_hold IS NULL THEN 'available' ELSE 'held' END::seat_state, hold_id = c.old_hold,
-        hold_type = c.old_type, held_until = c.old_until, locked_at = c.old_since,
+        hold_type = c.old_type, held_until = c.old_until,
+        locked_at = (SELECT h.created_at FROM holds h WHERE h.organization_id = p_org AND h.id = c.old_hold),
         version = s.version - CASE WHEN c.old_hold IS NULL THEN 1 ELSE 2 END
-    FROM unnest(c_request, c_event, c_ordinal, v_version, v_old_hold, v_old_type, v_old_until, v_old_since)
-      AS c (request, event_id, ordinal, version, old_hold, old_type, old_until, old_since)
+    FROM unnest(c_request, c_event, c_ordinal, v_version, v_old_hold, v_old_type, v_old_until)
+      AS c (request, event_id, ordinal, version, old_hold, old_type, old_until)
     WHERE c.version IS NOT NULL AND c.request = ANY (v_failed)
       AND s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal;
 
