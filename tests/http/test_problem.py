@@ -7,6 +7,7 @@ import asyncpg
 import msgspec
 import pytest
 from litestar import get, post
+from litestar.params import JSONBody
 from litestar.types import Receive, Scope, Send
 
 from holdfast.holds.hold_types import ConfigInvalid
@@ -105,12 +106,12 @@ class Order(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @post("/echo")
-async def echo(data: Order) -> Order:
+async def echo(data: JSONBody[Order]) -> Order:
     return data
 
 
 @post("/large", opt={"large_body": True})
-async def large(data: dict[str, Any]) -> dict[str, int]:
+async def large(data: JSONBody[dict[str, Any]]) -> dict[str, int]:
     return {"size": len(data)}
 
 

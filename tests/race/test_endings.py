@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID
 
 from holdfast.app import Application
@@ -15,8 +16,7 @@ from tests.factories import theatre_config
 from tests.race.ground import Ground, all_at_once, changed, ground, selection, until_seen
 
 SEATS = 120
-EVE_S = 0.25
-"""How long before the end of the holds the race begins; it goes on for as long after it."""
+HALL = theatre_config(4, SEATS // 4)
 
 ENDED = """
 SELECT h.id, h.ordinal, h.status::text, s.state::text, s.hold_id = h.id AS in_seat, h.ended_at > h.held_until AS late,
@@ -25,14 +25,32 @@ SELECT h.id, h.ordinal, h.status::text, s.state::text, s.hold_id = h.id AS in_se
 FROM holds h JOIN event_seats s ON s.event_id = h.event_id AND s.ordinal = h.ordinal
 WHERE h.event_id = $1 ORDER BY h.ordinal, h.created_at
 """
+STATES = "SELECT ordinal, state::text, hold_id FROM event_seats WHERE event_id = $1"
 VERBS = {"expired": "expire", "converted": "convert"}
 
 
-async def spread(act: Callable[[int], Awaitable[object]]) -> list[object]:
-    """Does it for every seat, evenly over the time around the end of the holds."""
+class NoRace(Exception):
+    """All were too early or all too late: the machine was busy, and nobody met anybody."""
 
-    async def one(n: int) -> object:
-        await asyncio.sleep(2 * EVE_S * ((n * 37) % SEATS) / SEATS)
+
+async def met(g: Ground, race: Callable[[Ground, float], Awaitable[list[str]]]) -> list[str]:
+    """Runs a race, with more time for it where there was too little."""
+    for eve_s in (0.25, 0.5, 1.0, 2.0, 4.0):
+        g.event = await g.new_event(HALL)
+        assert await g.apps[0].services.booking.lock(g.api, g.event.id, selection(range(SEATS)))
+        await g.to_the_eve(eve_s)
+        try:
+            return await race(g, eve_s)
+        except NoRace:
+            continue
+    raise NoRace
+
+
+async def spread(eve_s: float, act: Callable[[int], Awaitable[Any]]) -> list[Any]:
+    """Does it for every seat, evenly from `eve_s` before the end of the holds until as long after it."""
+
+    async def one(n: int) -> Any:
+        await asyncio.sleep(2 * eve_s * ((n * 37) % SEATS) / SEATS)
         return await act(n)
 
     return await asyncio.gather(*[one(n) for n in range(SEATS)])
@@ -52,11 +70,6 @@ async def sweeping(app: Application, stop: asyncio.Event) -> int:
 async def organizations(app: Application) -> list[UUID]:
     async with app.database.transaction(engine=True) as tx:
         return [row["organization_id"] for row in await tx.fetch("SELECT organization_id FROM organizations")]
-
-
-async def lock_all(g: Ground) -> None:
-    assert await g.apps[0].services.booking.lock(g.api, g.event.id, selection(range(SEATS)))
-    await g.to_the_eve(EVE_S)
 
 
 async def accounted(g: Ground) -> list[str]:
@@ -79,13 +92,10 @@ async def accounted(g: Ground) -> list[str]:
 ALIVE = "      AND (s.held_until IS NULL OR s.held_until > holdfast_now())\n"
 
 
-async def sales_against_the_sweeper(g: Ground) -> list[str]:
-    await lock_all(g)
+async def sales_against_the_sweeper(g: Ground, eve_s: float) -> list[str]:
     stop = asyncio.Event()
     sweepers = [asyncio.create_task(sweeping(app, stop)) for app in g.apps]
-    answers = await spread(
-        lambda n: g.apps[n % 2].services.booking.sale(g.api, g.event.id, selection([n])),
-    )
+    answers = await spread(eve_s, lambda n: g.apps[n % 2].services.booking.sale(g.api, g.event.id, selection([n])))
     stop.set()
     swept = sum(await asyncio.gather(*sweepers))
     rows = await g.sql(ENDED, g.event.id)
@@ -96,34 +106,31 @@ async def sales_against_the_sweeper(g: Ground) -> list[str]:
     ]
     if swept + answers.count(True) != SEATS:
         faults.append(f"{answers.count(True)} sold and {swept} swept of {SEATS}")
-    assert answers.count(True) > 5, "every sale came too late: this was no race"
+    if not 5 < answers.count(True) < SEATS - 5:
+        raise NoRace
     return faults + await accounted(g)
 
 
 def test_a_hold_at_its_end_is_sold_or_swept_never_both(database: TestDatabase) -> None:
     async def run() -> None:
-        async with ground(database, theatre_config(4, SEATS // 4)) as g:
-            assert await sales_against_the_sweeper(g) == []
-            assert "expired" in (await g.statuses()).values()
+        async with ground(database, HALL) as g:
+            assert await met(g, sales_against_the_sweeper) == []
 
     asyncio.run(run())
 
 
 # Sale against the next buyer -----------------------------------------------------------------------------------------
-async def sales_against_the_next_buyer(g: Ground) -> list[str]:
-    await lock_all(g)
-
+async def sales_against_the_next_buyer(g: Ground, eve_s: float) -> list[str]:
     async def both(n: int) -> tuple[bool, Placement | Refusal]:
         sale = g.apps[0].services.booking.sale(g.api, g.event.id, selection([n]))
         sold, taken = await asyncio.gather(sale, g.hold(g.apps[1], g.buyer(), [n]))
         return sold, taken
 
-    outcomes = await spread(both)
-    states = {row["ordinal"]: row["state"] for row in await g.sql("SELECT ordinal, state::text FROM event_seats")}
+    outcomes = await spread(eve_s, both)
+    states = {row["ordinal"]: row["state"] for row in await g.sql(STATES, g.event.id)}
     faults: list[str] = []
     kinds: Counter[str] = Counter()
     for n, outcome in enumerate(outcomes):
-        assert isinstance(outcome, tuple)
         sold, taken = outcome
         if isinstance(taken, Placement):
             kinds["taken"] += 1
@@ -135,15 +142,15 @@ async def sales_against_the_next_buyer(g: Ground) -> list[str]:
             )
         if not right:
             faults.append(f"seat {n} is {states[n]}: sale {sold}, next buyer {taken!r}")
-    assert kinds["sold"] > 5, kinds
-    assert kinds["taken"] > 5, kinds
+    if min(kinds["sold"], kinds["taken"]) < 5:
+        raise NoRace
     return faults + await accounted(g)
 
 
 def test_a_hold_at_its_end_is_sold_or_taken_over_never_both(database: TestDatabase) -> None:
     async def run() -> None:
-        async with ground(database, theatre_config(4, SEATS // 4)) as g:
-            assert await sales_against_the_next_buyer(g) == []
+        async with ground(database, HALL) as g:
+            assert await met(g, sales_against_the_next_buyer) == []
 
     asyncio.run(run())
 
@@ -151,23 +158,22 @@ def test_a_hold_at_its_end_is_sold_or_taken_over_never_both(database: TestDataba
 def test_control_without_the_end_in_the_condition_a_hold_is_sold_after_it(database: TestDatabase) -> None:
     async def run() -> None:
         control = [changed("convert_session_seats", (ALIVE, ""))]
-        async with ground(database, theatre_config(4, SEATS // 4), control=control) as g:
-            found = await sales_against_the_next_buyer(g)
+        async with ground(database, HALL, control=control) as g:
+            found = await met(g, sales_against_the_next_buyer)
             assert any("was converted after its end" in fault for fault in found)
 
     asyncio.run(run())
 
 
 # The next buyer against the sweeper ----------------------------------------------------------------------------------
-async def next_buyers_against_the_sweeper(g: Ground) -> list[str]:
-    await lock_all(g)
+async def next_buyers_against_the_sweeper(g: Ground, eve_s: float) -> list[str]:
     stop = asyncio.Event()
     sweepers = [asyncio.create_task(sweeping(app, stop)) for app in g.apps]
-    answers = await spread(lambda n: g.hold(g.apps[n % 2], g.buyer(), [n]))
+    answers = await spread(eve_s, lambda n: g.hold(g.apps[n % 2], g.buyer(), [n]))
     stop.set()
     await asyncio.gather(*sweepers)
     faults: list[str] = []
-    states = {row["ordinal"]: row for row in await g.sql("SELECT ordinal, state::text, hold_id FROM event_seats")}
+    states = {row["ordinal"]: row for row in await g.sql(STATES, g.event.id)}
     for n, answer in enumerate(answers):
         if isinstance(answer, Placement):
             right = states[n]["hold_id"] == answer.holds[0].hold_id
@@ -175,14 +181,15 @@ async def next_buyers_against_the_sweeper(g: Ground) -> list[str]:
             right = isinstance(answer, SeatHeldByAnother) and states[n]["state"] == "available"
         if not right:
             faults.append(f"seat {n} is {states[n]['state']}: {answer!r}")
-    assert sum(isinstance(a, Placement) for a in answers) > 5, "everybody came too early: this was no race"
+    if not 5 < sum(isinstance(a, Placement) for a in answers) < SEATS - 5:
+        raise NoRace
     return faults + await accounted(g)
 
 
 def test_a_hold_at_its_end_is_swept_or_taken_over_once(database: TestDatabase) -> None:
     async def run() -> None:
-        async with ground(database, theatre_config(4, SEATS // 4)) as g:
-            assert await next_buyers_against_the_sweeper(g) == []
+        async with ground(database, HALL) as g:
+            assert await met(g, next_buyers_against_the_sweeper) == []
 
     asyncio.run(run())
 
@@ -218,8 +225,7 @@ def test_several_sweepers_expire_each_hold_once(database: TestDatabase) -> None:
 
 def test_control_sweepers_that_do_not_lock_expire_a_hold_twice(database: TestDatabase) -> None:
     async def run() -> None:
-        slowly = ("  ), freed AS (\n", "  ), freed AS (\n")
-        control = [changed("expire_due_holds", slowly, (SKIP, ""), (STILL_HELD, ""))]
+        control = [changed("expire_due_holds", (SKIP, ""), (STILL_HELD, ""))]
         async with ground(database, theatre_config(4, SEATS // 4, ga_capacity=50), control=control) as g:
             assert await two_sweepers(g) != []
 

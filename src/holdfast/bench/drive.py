@@ -14,7 +14,6 @@ from holdfast.bench.cpu import Meter, Reading, Spent
 from holdfast.bench.load import LoadPlan, LoadResult
 from holdfast.bench.stand import OnSale, Stand, StandFailed
 
-END_S = 60.0
 _HEADERS = "host: 127.0.0.1\r\nuser-agent: holdfast-bench\r\naccept: application/json\r\n"
 HELLO = b"GET /healthz HTTP/1.1\r\n"
 HELLO_TAIL = f"{_HEADERS}\r\n".encode()
@@ -54,9 +53,14 @@ class Load:
 
     def finish(self, *expected: str, early: bool = False) -> Driven:
         """Waits for the end; answers of another status than those expected fail the run."""
-        said, _ = self._child.communicate("\n" if early else None, timeout=END_S)
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        if early:
+            self._child.stdin.write("enough\n")
+            self._child.stdin.flush()
+        said = self._child.stdout.readline()
         ended = self._meter.read()
-        if self._child.returncode != 0:
+        if not said:
             raise StandFailed("the load client failed; what it said is above")
         result = msgspec.json.decode(said, type=LoadResult)
         others = result.others(*expected)

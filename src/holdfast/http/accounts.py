@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 from litestar import Request, delete, get, patch, post, put
-from litestar.params import Body, Parameter
+from litestar.params import Body, FromPath, JSONBody, QueryParameter
 from litestar.types import ControllerRouterHandler
 
 from holdfast.accounts.principal import Principal, Role, require_staff
@@ -28,8 +28,8 @@ from holdfast.kernel.problems import Problem
 Asked = Request[Any, Any, Any]
 PAGE_MAX = 200
 
-Limit = Annotated[int, Parameter(ge=1, le=PAGE_MAX, description="Items at most.")]
-Cursor = Annotated[str | None, Parameter(description="`next_cursor` of the page before.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="Items at most.")]
+Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before.")]
 Document = Annotated[
     dict[str, Any],
     Body(description='Hold types by name, e.g. {"holdTypes": {"COMP": {"validStates": ["LOCKED"]}}}. Replaces all.'),
@@ -72,7 +72,7 @@ class Me(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @post("/api/guest-tokens", security=[], summary="Issue a guest's token")
-async def issue_guest_token(request: Asked, data: GuestRequest) -> Data[GuestToken]:
+async def issue_guest_token(request: Asked, data: JSONBody[GuestRequest]) -> Data[GuestToken]:
     """A buyer's token without an account, for one event that is on sale."""
     return Data(await services(request).accounts.issue_guest_token(path_id("event_id", data.event_id)))
 
@@ -107,7 +107,7 @@ async def show_organization_config(request: Asked) -> Data[ConfigAnswer]:
 
 
 @post("/api/organizations/config", status_code=200, summary="Store the organization's hold types")
-async def store_organization_config(request: Asked, data: Document) -> Data[ConfigAnswer]:
+async def store_organization_config(request: Asked, data: JSONBody[Document]) -> Data[ConfigAnswer]:
     """Replaces the organization's hold types. One bad field and nothing is stored; the answer names each."""
     call = await call_of(request)
     return Data(await services(request).accounts.store_organization_config(call, data))
@@ -122,7 +122,7 @@ async def show_tenant_config(request: Asked) -> Data[ConfigAnswer]:
 
 
 @post("/api/tenants/config", status_code=200, summary="Store the tenant's hold types")
-async def store_tenant_config(request: Asked, data: Document) -> Data[ConfigAnswer]:
+async def store_tenant_config(request: Asked, data: JSONBody[Document]) -> Data[ConfigAnswer]:
     """Replaces the tenant's hold types. With the tenant's API key."""
     found = services(request)
     access = await found.authenticator.tenant_access(request.scope["headers"], origin_of_request(request))
@@ -138,7 +138,7 @@ async def show_policy(request: Asked) -> Data[PolicyAnswer]:
 
 
 @put("/api/policy", summary="Replace the seating policy")
-async def store_policy(request: Asked, data: PolicyDocument) -> Data[PolicyAnswer]:
+async def store_policy(request: Asked, data: JSONBody[PolicyDocument]) -> Data[PolicyAnswer]:
     """Replaces the seating policy whole."""
     call = await call_of(request)
     return Data(await services(request).accounts.store_policy(call, data))
@@ -146,7 +146,7 @@ async def store_policy(request: Asked, data: PolicyDocument) -> Data[PolicyAnswe
 
 # People ---------------------------------------------------------------------------------------------------------
 @post("/api/users", summary="Add a user")
-async def create_user(request: Asked, data: NewUser) -> Data[Member]:
+async def create_user(request: Asked, data: JSONBody[NewUser]) -> Data[Member]:
     """A user of the organization, with a role and the tiers that open zones to them."""
     call = await call_of(request)
     member = await services(request).accounts.create_user(
@@ -168,7 +168,7 @@ async def list_users(request: Asked, limit: Limit = 50, cursor: Cursor = None) -
 
 
 @patch("/api/users/{id:str}", summary="Change a user")
-async def change_user(request: Asked, id: str, data: MemberChange) -> Data[Member]:
+async def change_user(request: Asked, id: FromPath[str], data: JSONBody[MemberChange]) -> Data[Member]:
     """Changes role, tiers, or whether the membership is active; `deactivated` closes the account."""
     call = await call_of(request)
     return Data(await services(request).accounts.change_user(call, path_id("id", id), data))
@@ -176,7 +176,7 @@ async def change_user(request: Asked, id: str, data: MemberChange) -> Data[Membe
 
 # API keys -------------------------------------------------------------------------------------------------------
 @post("/api/api-keys", summary="Make an API key")
-async def create_api_key(request: Asked, data: NewKey) -> Data[NewApiKey]:
+async def create_api_key(request: Asked, data: JSONBody[NewKey]) -> Data[NewApiKey]:
     """A key for another system. Its secret is in this answer and nowhere else."""
     call = await call_of(request)
     made = await services(request).accounts.create_api_key(
@@ -193,7 +193,7 @@ async def list_api_keys(request: Asked, limit: Limit = 50, cursor: Cursor = None
 
 
 @delete("/api/api-keys/{id:str}", status_code=204, summary="Revoke an API key")
-async def revoke_api_key(request: Asked, id: str) -> None:
+async def revoke_api_key(request: Asked, id: FromPath[str]) -> None:
     """Revokes the key for good."""
     call = await call_of(request)
     await services(request).accounts.revoke_api_key(call, path_id("id", id))

@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from litestar import Request, get, post
+from litestar.params import JSONBody
 
 from holdfast.accounts.principal import Call
 from holdfast.compat.booking_v2 import EventArchived, EventNotPublished, InventoryState, StateSelection
@@ -45,35 +46,35 @@ async def _call(request: AnyRequest) -> Call:
 
 
 @post(f"{BASE}/lock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def lock(request: AnyRequest, data: StateSelection) -> bool:
+async def lock(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
     """ACTIVE → LOCKED for the session."""
     event = _event(request)
     return await services(request).booking.lock(await _call(request), event, data)
 
 
 @post(f"{BASE}/unlock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def unlock(request: AnyRequest, data: StateSelection) -> bool:
+async def unlock(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
     """LOCKED → ACTIVE, by the session that locked."""
     event = _event(request)
     return await services(request).booking.unlock(await _call(request), event, data)
 
 
 @post(f"{BASE}/sale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def sale(request: AnyRequest, data: StateSelection) -> bool:
+async def sale(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
     """LOCKED → SOLD, by the session that locked."""
     event = _event(request)
     return await services(request).booking.sale(await _call(request), event, data)
 
 
 @post(f"{BASE}/directsale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def direct_sale(request: AnyRequest, data: StateSelection) -> bool:
+async def direct_sale(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
     """ACTIVE → SOLD, without a lock between."""
     event = _event(request)
     return await services(request).booking.direct_sale(await _call(request), event, data)
 
 
 @post(f"{BASE}/revertsale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def revert_sale(request: AnyRequest, data: StateSelection) -> bool:
+async def revert_sale(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
     """SOLD → ACTIVE."""
     event = _event(request)
     return await services(request).booking.revert_sale(await _call(request), event, data)

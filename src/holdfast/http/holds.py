@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 from litestar import Request, Response, delete, get, post
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked, PlacesAsked
@@ -22,7 +22,7 @@ QUANTITY_MAX = 100_000
 BULK_BODY_BYTES = 2 * 1024 * 1024
 """Room for an organiser's ten thousand seats, or as many moves."""
 
-Limit = Annotated[int, Parameter(ge=1, le=1000, description="Rows in one answer")]
+Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Rows in one answer")]
 
 
 class GaWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,7 +69,9 @@ def body_id(pointer: str, text: str) -> UUID:
 
 
 @post("/api/events/{event_id:str}/seats/{seat_id:str}/reserve", status_code=201, opt={"scope": "holds"})
-async def reserve_seat(request: AnyRequest, event_id: str, seat_id: str) -> Response[Data[Reserved]]:
+async def reserve_seat(
+    request: AnyRequest, event_id: FromPath[str], seat_id: FromPath[str]
+) -> Response[Data[Reserved]]:
     """Hold one seat for the caller. Asking again for one's own seat answers 200 with the same hold."""
     event, seat = path_id("event_id", event_id), path_id("seat_id", seat_id)
     wanted = parse_reserve(await request.body())
@@ -86,7 +88,9 @@ async def reserve_seat(request: AnyRequest, event_id: str, seat_id: str) -> Resp
     opt={"scope": "holds"},
     request_max_body_size=BULK_BODY_BYTES,
 )
-async def hold_seats(request: AnyRequest, event_id: str, data: HoldsBody) -> Response[Data[PlacementOut]]:
+async def hold_seats(
+    request: AnyRequest, event_id: FromPath[str], data: JSONBody[HoldsBody]
+) -> Response[Data[PlacementOut]]:
     """Hold several seats and places at once: all of them, or none."""
     event = path_id("event_id", event_id)
     asked = _asked(data)
@@ -127,20 +131,20 @@ def _placement(placement: Placement) -> PlacementOut:
 
 
 @delete("/api/holds/{hold_id:str}", status_code=200, opt={"scope": "holds"})
-async def release_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
+async def release_hold(request: AnyRequest, hold_id: FromPath[str]) -> Data[HoldView]:
     """Give a hold back. Repeating it changes nothing."""
     hold = path_id("hold_id", hold_id)
     return Data(await services(request).holds.release_hold(await call_of(request), hold))
 
 
 @get("/api/holds/{hold_id:str}")
-async def get_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
+async def get_hold(request: AnyRequest, hold_id: FromPath[str]) -> Data[HoldView]:
     hold = path_id("hold_id", hold_id)
     return Data(await services(request).holds.get_hold(await call_of(request), hold))
 
 
 @post("/api/holds/{hold_id:str}/extend", status_code=200, opt={"scope": "holds"})
-async def extend_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
+async def extend_hold(request: AnyRequest, hold_id: FromPath[str]) -> Data[HoldView]:
     """A new life for one's own hold, up to the policy's maximum from its creation."""
     hold = path_id("hold_id", hold_id)
     return Data(await services(request).holds.extend_hold(await call_of(request), hold))
@@ -148,7 +152,10 @@ async def extend_hold(request: AnyRequest, hold_id: str) -> Data[HoldView]:
 
 @get("/api/holds")
 async def list_own_holds(
-    request: AnyRequest, event_id: str | None = None, cursor: str | None = None, limit: Limit = 200
+    request: AnyRequest,
+    event_id: FromQuery[str | None] = None,
+    cursor: FromQuery[str | None] = None,
+    limit: Limit = 200,
 ) -> Page[HoldView]:
     """The caller's live holds."""
     event = None if event_id is None else path_id("event_id", event_id)
@@ -160,12 +167,12 @@ async def list_own_holds(
 @get("/api/events/{event_id:str}/holds")
 async def list_event_holds(
     request: AnyRequest,
-    event_id: str,
-    hold_type: str | None = None,
-    user_id: str | None = None,
-    zone: str | None = None,
-    expiring_within: Annotated[float | None, Parameter(ge=0, le=31_536_000, description="seconds")] = None,
-    cursor: str | None = None,
+    event_id: FromPath[str],
+    hold_type: FromQuery[str | None] = None,
+    user_id: FromQuery[str | None] = None,
+    zone: FromQuery[str | None] = None,
+    expiring_within: Annotated[float | None, QueryParameter(ge=0, le=31_536_000, description="seconds")] = None,
+    cursor: FromQuery[str | None] = None,
     limit: Limit = 200,
 ) -> Page[HoldView]:
     """An event's live holds, for its organiser."""
@@ -187,7 +194,7 @@ async def list_event_holds(
     opt={"scope": "holds"},
     request_max_body_size=BULK_BODY_BYTES,
 )
-async def release_many(request: AnyRequest, event_id: str, data: ReleaseBody) -> Data[Released]:
+async def release_many(request: AnyRequest, event_id: FromPath[str], data: JSONBody[ReleaseBody]) -> Data[Released]:
     """Release many holds of an event: those named, or those a filter finds. All of them, or none."""
     event = path_id("event_id", event_id)
     if (data.hold_ids is None) == (data.filter is None):
@@ -211,7 +218,7 @@ async def release_many(request: AnyRequest, event_id: str, data: ReleaseBody) ->
     opt={"scope": "holds"},
     request_max_body_size=BULK_BODY_BYTES,
 )
-async def move_holds(request: AnyRequest, event_id: str, data: MoveBody) -> Data[Placement]:
+async def move_holds(request: AnyRequest, event_id: FromPath[str], data: JSONBody[MoveBody]) -> Data[Placement]:
     """Move holds to other seats of the event; owner, type and end stay. All of them, or none."""
     event = path_id("event_id", event_id)
     if not data.moves:

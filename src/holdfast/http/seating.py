@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 from litestar import Request, delete, get, patch, post, put
-from litestar.params import Parameter, QueryParameter
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from litestar.types import ControllerRouterHandler
 
 from holdfast.holds.lifecycle import SeatState
@@ -37,8 +37,8 @@ from holdfast.seating.reading import text_fault
 from holdfast.seating.service import SeatingService
 
 AnyRequest = Request[Any, Any, Any]
-Limit = Annotated[int, Parameter(ge=1, le=1000, description="Rows at most.")]
-Cursor = Annotated[str | None, Parameter(description="The next_cursor of the part before.")]
+Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Rows at most.")]
+Cursor = Annotated[str | None, QueryParameter(description="The next_cursor of the part before.")]
 
 WRITES = {"scope": "seating"}
 LARGE_WRITES = {**WRITES, LARGE_BODY: True}
@@ -87,7 +87,7 @@ class WhitelistBody(_Body, frozen=True):
 
 # Venues and layouts -------------------------------------------------------------------------------------------------
 @post("/api/venues", opt=WRITES, summary="Add a venue")
-async def create_venue(request: AnyRequest, data: VenueBody) -> Data[VenueAnswer]:
+async def create_venue(request: AnyRequest, data: JSONBody[VenueBody]) -> Data[VenueAnswer]:
     call = await call_of(request)
     _check_text("name", data.name, NAME_CHARS)
     return Data(await _seating(request).create_venue(call, data.name))
@@ -100,7 +100,7 @@ async def list_venues(request: AnyRequest, cursor: Cursor = None, limit: Limit =
 
 
 @post("/api/venues/{venue_id:str}/layouts", opt=LARGE_WRITES, summary="Add a layout to a venue")
-async def create_layout(request: AnyRequest, venue_id: str) -> Data[LayoutAnswer]:
+async def create_layout(request: AnyRequest, venue_id: FromPath[str]) -> Data[LayoutAnswer]:
     """Body: `{"name": …, "config": {"zones": […]}}`. A config that cannot stand is refused with every problem."""
     venue = path_id("venue_id", venue_id)
     await _authenticate(request)
@@ -111,7 +111,7 @@ async def create_layout(request: AnyRequest, venue_id: str) -> Data[LayoutAnswer
 
 
 @post("/api/layouts/{layout_id:str}/versions", opt=LARGE_WRITES, summary="Add a layout's version")
-async def create_version(request: AnyRequest, layout_id: str) -> Data[LayoutAnswer]:
+async def create_version(request: AnyRequest, layout_id: FromPath[str]) -> Data[LayoutAnswer]:
     """Body: `{"config": …}`. Events keep the version they refer to."""
     layout = path_id("layout_id", layout_id)
     await _authenticate(request)
@@ -122,7 +122,7 @@ async def create_version(request: AnyRequest, layout_id: str) -> Data[LayoutAnsw
 
 @get("/api/layouts", summary="List layouts, newest first")
 async def list_layouts(
-    request: AnyRequest, venue_id: str | None = None, cursor: Cursor = None, limit: Limit = 200
+    request: AnyRequest, venue_id: FromQuery[str | None] = None, cursor: Cursor = None, limit: Limit = 200
 ) -> Page[LayoutAnswer]:
     call = await call_of(request)
     venue = None if venue_id is None else path_id("venue_id", venue_id)
@@ -132,8 +132,8 @@ async def list_layouts(
 @get("/api/layouts/{layout_id:str}", summary="A layout with its config")
 async def get_layout(
     request: AnyRequest,
-    layout_id: str,
-    version: Annotated[int | None, Parameter(ge=1, le=2**31 - 1, description="The latest where left out.")] = None,
+    layout_id: FromPath[str],
+    version: Annotated[int | None, QueryParameter(ge=1, le=2**31 - 1, description="The latest where left out.")] = None,
 ) -> Data[LayoutAnswer]:
     layout = path_id("layout_id", layout_id)
     call = await call_of(request)
@@ -142,7 +142,7 @@ async def get_layout(
 
 # Events -------------------------------------------------------------------------------------------------------------
 @post("/api/events", opt=WRITES, request_max_body_size=BULK_BODY_BYTES, summary="Add an event, as a draft")
-async def create_event(request: AnyRequest, data: dict[str, Any]) -> Data[EventAnswer]:
+async def create_event(request: AnyRequest, data: JSONBody[dict[str, Any]]) -> Data[EventAnswer]:
     """`name`, then `layout_id` (and `layout_version`; else the latest) or the event's own general-admission `zones`;
     `sale_start`, `sale_end`, `days`, `currency`, `prices`, `overrides`."""
     call = await call_of(request)
@@ -151,21 +151,23 @@ async def create_event(request: AnyRequest, data: dict[str, Any]) -> Data[EventA
 
 @get("/api/events", summary="List events, newest first")
 async def list_events(
-    request: AnyRequest, status: EventStatus | None = None, cursor: Cursor = None, limit: Limit = 200
+    request: AnyRequest, status: FromQuery[EventStatus | None] = None, cursor: Cursor = None, limit: Limit = 200
 ) -> Page[EventAnswer]:
     call = await call_of(request)
     return _page(await _seating(request).list_events(call, _id_cursor(cursor), status, limit))
 
 
 @get("/api/events/{event_id:str}", summary="An event with its zones")
-async def get_event(request: AnyRequest, event_id: str) -> Data[EventAnswer]:
+async def get_event(request: AnyRequest, event_id: FromPath[str]) -> Data[EventAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     return Data(await _seating(request).get_event(call, event))
 
 
 @patch("/api/events/{event_id:str}", opt=WRITES, request_max_body_size=BULK_BODY_BYTES, summary="Change an event")
-async def patch_event(request: AnyRequest, event_id: str, data: dict[str, Any]) -> Data[EventAnswer]:
+async def patch_event(
+    request: AnyRequest, event_id: FromPath[str], data: JSONBody[dict[str, Any]]
+) -> Data[EventAnswer]:
     """A draft can change in everything; on sale: `name`, `sale_start`, `sale_end`, `days`, `prices`, `overrides`."""
     event = path_id("event_id", event_id)
     call = await call_of(request)
@@ -173,7 +175,7 @@ async def patch_event(request: AnyRequest, event_id: str, data: dict[str, Any]) 
 
 
 @post("/api/events/{event_id:str}/status", opt=WRITES, status_code=200, summary="Publish, open, cancel or archive")
-async def set_status(request: AnyRequest, event_id: str, data: StatusBody) -> Data[EventAnswer]:
+async def set_status(request: AnyRequest, event_id: FromPath[str], data: JSONBody[StatusBody]) -> Data[EventAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     return Data(await _seating(request).set_status(call, event, data.status))
@@ -183,12 +185,12 @@ async def set_status(request: AnyRequest, event_id: str, data: StatusBody) -> Da
 @get("/api/events/{event_id:str}/seats", summary="List an event's seats by ordinal")
 async def list_seats(
     request: AnyRequest,
-    event_id: str,
-    zone: str | None = None,
+    event_id: FromPath[str],
+    zone: FromQuery[str | None] = None,
     seat_state: Annotated[
         str | None, QueryParameter(name="state", description="available, held, sold, blocked")
     ] = None,
-    hold_type: str | None = None,
+    hold_type: FromQuery[str | None] = None,
     cursor: Cursor = None,
     limit: Limit = 200,
 ) -> Page[SeatAnswer]:
@@ -204,14 +206,14 @@ async def list_seats(
 
 
 @get("/api/events/{event_id:str}/seats/{seat:str}", summary="A seat")
-async def get_seat(request: AnyRequest, event_id: str, seat: str) -> Data[SeatAnswer]:
+async def get_seat(request: AnyRequest, event_id: FromPath[str], seat: FromPath[str]) -> Data[SeatAnswer]:
     event, seat_uuid = path_id("event_id", event_id), path_id("seat", seat)
     call = await call_of(request)
     return Data(await _seating(request).get_seat(call, event, seat_uuid))
 
 
 @get("/api/events/{event_id:str}/zones", summary="An event's general-admission zones and what is left of them")
-async def list_zones(request: AnyRequest, event_id: str) -> Data[list[ZoneCounts]]:
+async def list_zones(request: AnyRequest, event_id: FromPath[str]) -> Data[list[ZoneCounts]]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     return Data(await _seating(request).list_zones(call, event))
@@ -224,7 +226,7 @@ async def list_zones(request: AnyRequest, event_id: str) -> Data[list[ZoneCounts
     request_max_body_size=BULK_BODY_BYTES,
     summary="Block seats, all or none",
 )
-async def block_seats(request: AnyRequest, event_id: str, data: BlockBody) -> Data[BlockAnswer]:
+async def block_seats(request: AnyRequest, event_id: FromPath[str], data: JSONBody[BlockBody]) -> Data[BlockAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     _check_text("reason", data.reason, REASON_CHARS)
@@ -238,7 +240,9 @@ async def block_seats(request: AnyRequest, event_id: str, data: BlockBody) -> Da
     request_max_body_size=BULK_BODY_BYTES,
     summary="Unblock seats, all or none",
 )
-async def unblock_seats(request: AnyRequest, event_id: str, data: UnblockBody) -> Data[UnblockAnswer]:
+async def unblock_seats(
+    request: AnyRequest, event_id: FromPath[str], data: JSONBody[UnblockBody]
+) -> Data[UnblockAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     if data.reason is not None:
@@ -248,7 +252,9 @@ async def unblock_seats(request: AnyRequest, event_id: str, data: UnblockBody) -
 
 # Guest list -----------------------------------------------------------------------------------------------------------
 @put("/api/events/{event_id:str}/whitelist", opt=WRITES, request_max_body_size=BULK_BODY_BYTES, summary="Add users")
-async def add_to_whitelist(request: AnyRequest, event_id: str, data: WhitelistBody) -> Data[WhitelistAnswer]:
+async def add_to_whitelist(
+    request: AnyRequest, event_id: FromPath[str], data: JSONBody[WhitelistBody]
+) -> Data[WhitelistAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     return Data(await _seating(request).add_to_whitelist(call, event, data.user_ids))
@@ -261,7 +267,9 @@ async def add_to_whitelist(request: AnyRequest, event_id: str, data: WhitelistBo
     request_max_body_size=BULK_BODY_BYTES,
     summary="Remove users from the event's list",
 )
-async def remove_from_whitelist(request: AnyRequest, event_id: str, data: WhitelistBody) -> Data[WhitelistAnswer]:
+async def remove_from_whitelist(
+    request: AnyRequest, event_id: FromPath[str], data: JSONBody[WhitelistBody]
+) -> Data[WhitelistAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
     return Data(await _seating(request).remove_from_whitelist(call, event, data.user_ids))
@@ -269,7 +277,7 @@ async def remove_from_whitelist(request: AnyRequest, event_id: str, data: Whitel
 
 @get("/api/events/{event_id:str}/whitelist", summary="Who is on the event's list")
 async def list_whitelist(
-    request: AnyRequest, event_id: str, cursor: Cursor = None, limit: Limit = 200
+    request: AnyRequest, event_id: FromPath[str], cursor: Cursor = None, limit: Limit = 200
 ) -> Page[WhitelistedUser]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
@@ -279,7 +287,11 @@ async def list_whitelist(
 # What happened --------------------------------------------------------------------------------------------------------
 @get("/api/events/{event_id:str}/state-log", summary="Every move of the event's seats, oldest first")
 async def state_log(
-    request: AnyRequest, event_id: str, after: str | None = None, cursor: Cursor = None, limit: Limit = 200
+    request: AnyRequest,
+    event_id: FromPath[str],
+    after: FromQuery[str | None] = None,
+    cursor: Cursor = None,
+    limit: Limit = 200,
 ) -> Page[MoveAnswer]:
     """`after` is the id of the last move already read; at the end, ask again with it for what has happened since."""
     event = path_id("event_id", event_id)
@@ -291,11 +303,11 @@ async def state_log(
 @get("/api/audit", summary="Who did what, newest first")
 async def audit(
     request: AnyRequest,
-    action: str | None = None,
-    event_id: str | None = None,
-    user_id: str | None = None,
-    entity_id: str | None = None,
-    after: str | None = None,
+    action: FromQuery[str | None] = None,
+    event_id: FromQuery[str | None] = None,
+    user_id: FromQuery[str | None] = None,
+    entity_id: FromQuery[str | None] = None,
+    after: FromQuery[str | None] = None,
     cursor: Cursor = None,
     limit: Limit = 200,
 ) -> Page[AuditAnswer]:

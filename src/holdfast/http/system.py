@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Response, get
+from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
@@ -58,7 +59,7 @@ async def docs() -> Response[bytes]:
 
 
 @get("/docs/{name:str}", include_in_schema=False)
-async def docs_file(name: str) -> Response[bytes]:
+async def docs_file(name: FromPath[str]) -> Response[bytes]:
     return _static(name)
 
 

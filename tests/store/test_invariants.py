@@ -1,0 +1,245 @@
+"""The examiner of an event: silent on a sound one, and never silent on a planted fault."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import asyncpg
+import msgspec
+import pytest
+
+from holdfast.accounts.credentials import generate_secrets
+from holdfast.app import Application
+from holdfast.commands.operator import operator_call
+from holdfast.compat.booking_v2 import GroupRef, SeatRef, StateSelection
+from holdfast.holds.lifecycle import LogRow, SeatState, Verb
+from holdfast.holds.plan import HoldsAsked, PlacesAsked
+from holdfast.insight.event_facts import EventFacts, HoldFact, SeatFact, ZoneFact
+from holdfast.insight.invariants import Invariant, check_event, judge
+from holdfast.kernel.errors import EventNotFound
+from holdfast.seating.event import EventStatus
+from holdfast.settings import Settings
+from holdfast.simulation.theatre import theatre
+from tests.conftest import TestDatabase
+
+TWICE = "no seat is held or sold twice"
+ACKNOWLEDGED = "every acknowledged hold exists"
+REPLAY = "the state log replays exactly to the inventory"
+COUNTERS = "counters equal live holds and sales, within capacity"
+ONE_HOLD = "no seat has two active holds"
+AGREE = "holds and seats agree"
+
+A, B, C, D = (UUID(int=n) for n in range(1, 5))
+UNTIL = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def move(ordinal: int | None, verb: Verb, old: str, new: str, version: int, hold: UUID | None, n: int = 1) -> LogRow:
+    return LogRow(
+        ordinal=ordinal,
+        zone_no=0 if ordinal is not None else 1,
+        quantity=n,
+        old_state=SeatState(old),
+        new_state=SeatState(new),
+        verb=verb,
+        hold_id=hold,
+        version=version,
+    )
+
+
+def sound() -> EventFacts:
+    """Seat 0 held, seat 1 sold, seat 2 free again; of ten places three held and two sold."""
+    return EventFacts(
+        seats=[
+            SeatFact(0, SeatState.HELD, 1, A, "CART", UNTIL),
+            SeatFact(1, SeatState.SOLD, 2, None, None, None),
+            SeatFact(2, SeatState.AVAILABLE, 2, None, None, None),
+            SeatFact(3, SeatState.AVAILABLE, 0, None, None, None),
+        ],
+        zones=[ZoneFact(1, 10, 3, 2)],
+        active_holds=[HoldFact(A, 0, 0, 1, "CART", UNTIL), HoldFact(D, None, 1, 3, "CART", UNTIL)],
+        log=[
+            move(0, Verb.HOLD, "available", "held", 1, A),
+            move(1, Verb.HOLD, "available", "held", 1, B),
+            move(1, Verb.CONVERT, "held", "sold", 2, B),
+            move(2, Verb.HOLD, "available", "held", 1, C),
+            move(2, Verb.EXPIRE, "held", "available", 2, C),
+            move(None, Verb.HOLD, "available", "held", 1, D, 3),
+            move(None, Verb.DIRECT_SALE, "available", "sold", 2, None, 2),
+        ],
+        acknowledged=4,
+    )
+
+
+def broken(facts: EventFacts) -> set[str]:
+    return {invariant.name for invariant in judge(facts) if not invariant.ok}
+
+
+def with_seat(ordinal: int, **changes: object) -> EventFacts:
+    facts = sound()
+    seats = [msgspec.structs.replace(s, **changes) if s.ordinal == ordinal else s for s in facts.seats]
+    return msgspec.structs.replace(facts, seats=seats)
+
+
+def test_a_sound_event_breaks_nothing() -> None:
+    assert broken(sound()) == set()
+    assert len(judge(sound())) == 6
+
+
+def test_a_seat_held_while_it_is_held_is_found() -> None:
+    facts = sound()
+    again = [*facts.log, move(0, Verb.HOLD, "available", "held", 2, C)]
+    assert {TWICE, REPLAY} <= broken(msgspec.structs.replace(facts, log=again))
+
+
+def test_a_seat_sold_while_it_is_sold_is_found() -> None:
+    facts = sound()
+    again = [*facts.log, move(1, Verb.DIRECT_SALE, "available", "sold", 3, None)]
+    assert {TWICE, REPLAY} <= broken(msgspec.structs.replace(facts, log=again))
+
+
+def test_an_acknowledged_hold_that_is_gone_is_found() -> None:
+    assert broken(msgspec.structs.replace(sound(), unknown_holds=[C])) == {ACKNOWLEDGED}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": SeatState.SOLD}, {"version": 7}],
+    ids=["a move that is not in the log", "a version that is not in the log"],
+)
+def test_an_inventory_that_is_ahead_of_its_log_is_found(changes: dict[str, object]) -> None:
+    assert broken(with_seat(3, **changes)) == {REPLAY}
+
+
+def test_a_move_missing_in_the_log_is_found() -> None:
+    facts = sound()
+    assert broken(msgspec.structs.replace(facts, log=facts.log[1:])) == {REPLAY}
+
+
+def test_a_counter_that_drifted_is_found() -> None:
+    assert broken(msgspec.structs.replace(sound(), zones=[ZoneFact(1, 10, 4, 2)])) == {REPLAY, COUNTERS}
+
+
+def test_places_given_beyond_capacity_are_found() -> None:
+    assert COUNTERS in broken(msgspec.structs.replace(sound(), zones=[ZoneFact(1, 4, 3, 2)]))
+
+
+def test_a_zone_without_a_counter_is_found() -> None:
+    assert COUNTERS in broken(msgspec.structs.replace(sound(), zones=[]))
+
+
+def test_two_active_holds_of_one_seat_are_found() -> None:
+    facts = sound()
+    second = [*facts.active_holds, HoldFact(C, 0, 0, 1, "CART", UNTIL)]
+    assert broken(msgspec.structs.replace(facts, active_holds=second)) == {ONE_HOLD, AGREE}
+
+
+def test_a_held_seat_without_its_hold_is_found() -> None:
+    facts = sound()
+    assert broken(msgspec.structs.replace(facts, active_holds=facts.active_holds[1:])) == {AGREE}
+
+
+def test_a_hold_whose_seat_is_free_is_found() -> None:
+    facts = sound()
+    more = [*facts.active_holds, HoldFact(C, 3, 0, 1, "CART", UNTIL)]
+    assert broken(msgspec.structs.replace(facts, active_holds=more)) == {AGREE}
+
+
+def test_a_hold_that_ends_at_another_time_than_its_seat_is_found() -> None:
+    assert broken(with_seat(0, held_until=UNTIL + timedelta(seconds=1))) == {AGREE}
+
+
+def test_a_detail_names_a_few_offenders_and_counts_the_rest() -> None:
+    report = judge(msgspec.structs.replace(sound(), unknown_holds=[uuid4() for _ in range(10)]))
+    detail = next(invariant.detail for invariant in report if not invariant.ok)
+    assert detail.count("was acknowledged") == 3
+    assert detail.endswith("(and 7 more)")
+
+
+# Against a real database -----------------------------------------------------------------------------------------
+Scene = tuple[Application, UUID, UUID, list[UUID]]
+
+
+def play(database: TestDatabase, then: Callable[[Scene], Awaitable[None]]) -> None:
+    """A small sale through the services, then `then`."""
+
+    async def work() -> None:
+        settings = Settings(database_url=database.app, jwt_secrets=generate_secrets(), database_pool=2)
+        application = await Application.open(settings, work=False, serve=False)
+        try:
+            await then(await _sale(application))
+        finally:
+            await application.close()
+
+    asyncio.run(work())
+
+
+async def _sale(application: Application) -> Scene:
+    services = application.services
+    made = await services.accounts.bootstrap("Theatre")
+    call = await operator_call(application, made.organization_id)
+    await services.accounts.store_policy(call, {"allow_vip_zones": True, "max_holds_per_user": None})
+    venue = await services.seating.create_venue(call, "House")
+    layout = await services.seating.create_layout(call, venue.id, "Hall", msgspec.json.encode(theatre(40)))
+    event = await services.seating.create_event(call, {"name": "Night", "layout_id": str(layout.id)})
+    await services.seating.set_status(call, event.id, EventStatus.PUBLISHED)
+    view = await application.catalogue.fresh_event(made.organization_id, event.id)
+    assert view is not None
+    stalls = view.layout.zone("stalls")
+    assert stalls is not None
+    seats = tuple(view.layout.seat_uuid(ordinal) for ordinal in stalls.ordinals[:4])
+    asked = HoldsAsked(seats=seats, places=(PlacesAsked("pit", 3),), endpoint_ttl_s=300)
+    placed = await services.holds.hold_seats(call, event.id, asked)
+    await services.holds.release_hold(call, placed.holds[0].hold_id)
+    state = await services.booking.state(call, event.id)
+    chosen = StateSelection("s1", [SeatRef(state.seats[-1].id)], [GroupRef(state.group_of_seats[0].id, 2)])
+    assert await services.booking.lock(call, event.id, chosen)
+    assert await services.booking.sale(call, event.id, chosen)
+    return application, made.organization_id, event.id, [hold.hold_id for hold in placed.holds]
+
+
+def faults(report: list[Invariant]) -> set[str]:
+    return {invariant.name for invariant in report if not invariant.ok}
+
+
+def test_a_real_sale_keeps_every_invariant(database: TestDatabase) -> None:
+    async def then(scene: Scene) -> None:
+        application, organization_id, event_id, holds = scene
+        report = await check_event(application.database, organization_id, event_id, holds)
+        assert faults(report) == set(), report
+        assert "5 acknowledged holds" in report[1].detail
+
+    play(database, then)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "found"),
+    [
+        ("UPDATE event_seats SET version = version + 1 WHERE ordinal = 0", {REPLAY}),
+        ("UPDATE event_zones SET held = held + 1", {REPLAY, COUNTERS}),
+        ("UPDATE holds SET status = 'cancelled' WHERE status = 'active' AND ordinal IS NOT NULL", {AGREE}),
+        ("UPDATE holds SET quantity = quantity + 1 WHERE status = 'active' AND ordinal IS NULL", {COUNTERS}),
+        ("UPDATE event_seats SET state = 'available', hold_id = NULL WHERE state = 'held'", {REPLAY, AGREE}),
+        ("DELETE FROM seat_state_events WHERE verb = 'release'", {REPLAY}),
+    ],
+)
+def test_sabotage_in_the_database_is_found(database: TestDatabase, sabotage: str, found: set[str]) -> None:
+    async def then(scene: Scene) -> None:
+        application, organization_id, event_id, _ = scene
+        owner = await asyncpg.connect(database.owner)
+        await owner.execute(sabotage)
+        await owner.close()
+        assert faults(await check_event(application.database, organization_id, event_id)) == found
+
+    play(database, then)
+
+
+def test_a_hold_nobody_has_heard_of_and_an_event_of_another_organization(database: TestDatabase) -> None:
+    async def then(scene: Scene) -> None:
+        application, organization_id, event_id, _ = scene
+        assert faults(await check_event(application.database, organization_id, event_id, [uuid4()])) == {ACKNOWLEDGED}
+        other = await application.services.accounts.bootstrap("Another")
+        with pytest.raises(EventNotFound):
+            await check_event(application.database, other.organization_id, event_id)
+
+    play(database, then)
