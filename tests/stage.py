@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import httpx
 
+from holdfast.accounts.principal import Role
 from holdfast.accounts.records import Bootstrap
 from holdfast.app import Application
 from holdfast.settings import Settings
@@ -44,7 +45,7 @@ class Stage:
 
     async def member(self, role: str = "customer", tiers: tuple[str, ...] = ()) -> dict[str, str]:
         """Headers of a fresh user of the organization, with a membership."""
-        issued = await self.app.services.accounts.issue_token(self.first.organization_id, role, tiers=tiers)
+        issued = await self.app.services.accounts.issue_token(self.first.organization_id, Role(role), tiers=tiers)
         return bearer(issued.token)
 
     def seat_path(self, n: int, event_id: str | None = None) -> str:

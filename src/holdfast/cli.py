@@ -1,5 +1,6 @@
 """The command `holdfast`. Each command is a file in `commands`; what can go wrong becomes one line here."""
 
+import importlib
 import signal
 import sys
 from types import FrameType
@@ -8,57 +9,51 @@ from typing import NoReturn
 import asyncpg
 import typer
 
-from holdfast.accounts.credentials import SecretsInvalid
-from holdfast.commands import bench, demo, doctor, event, layout, organization, schema, serve, simulate
-from holdfast.commands.options import CommandFailed
-from holdfast.deployment import SchemaBehind
-from holdfast.kernel.errors import Refusal
-from holdfast.kernel.problems import DocumentInvalid
 from holdfast.logs import without_password
-from holdfast.server import AddressTaken
-from holdfast.server_processes import ServerProcessFailed
-from holdfast.settings import SettingsInvalid
-from holdfast.store.embedded import EmbeddedServerError
-from holdfast.store.postgres.migrate import MigrationError
 
-app = typer.Typer(
-    name="holdfast",
-    help="Holdfast holds a seat for one buyer for a few minutes, and never sells it twice.",
-    epilog="Example: holdfast demo",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-demo.add_to(app)
-serve.add_to(app)
-schema.add_to(app)
-doctor.add_to(app)
-organization.add_to(app)
-layout.add_to(app)
-event.add_to(app)
-simulate.add_to(app)
-bench.add_to(app)
+_COMMANDS = {
+    "demo": "demo",
+    "serve": "serve",
+    "work": "serve",
+    "migrate": "schema",
+    "doctor": "doctor",
+    "bootstrap": "organization",
+    "token": "organization",
+    "layout": "layout",
+    "event": "event",
+    "simulate": "simulate",
+    "bench": "bench",
+}
+"""Each command with its module. Only the one that is called is imported: some carry the whole server with them."""
 
-_OUR_ERRORS = (
-    CommandFailed,
-    SettingsInvalid,
-    SecretsInvalid,
-    SchemaBehind,
-    EmbeddedServerError,
-    MigrationError,
-    Refusal,
-    DocumentInvalid,
-    AddressTaken,
-    ServerProcessFailed,
-)
 INTERRUPTED = 130
+
+
+def build_app(called: str | None = None) -> typer.Typer:
+    """With the called command alone, or (none, or no such command) with all of them."""
+    app = typer.Typer(
+        name="holdfast",
+        help="Holdfast holds a seat for one buyer for a few minutes, and never sells it twice.",
+        epilog="Example: holdfast demo",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_holdfast)
+    for module in [_COMMANDS[called]] if called in _COMMANDS else dict.fromkeys(_COMMANDS.values()):
+        importlib.import_module(f"holdfast.commands.{module}").add_to(app)
+    return app
+
+
+def _holdfast() -> None:
+    """Holdfast holds a seat for one buyer for a few minutes, and never sells it twice."""
 
 
 def main() -> NoReturn:
     """Exit status: 0 done, 1 failed, 2 not understood, 130 interrupted."""
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        status = app(standalone_mode=False)
+        status = build_app(sys.argv[1] if len(sys.argv) > 1 else None)(standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:
@@ -74,7 +69,7 @@ def _terminated(_number: int, _frame: FrameType | None) -> None:
 
 def _explained(error: Exception) -> tuple[str, int]:
     """A sentence, and the exit status."""
-    if isinstance(error, _OUR_ERRORS):
+    if isinstance(error, _our_errors()):
         return str(error), 1
     if isinstance(error, asyncpg.InvalidPasswordError | asyncpg.InvalidAuthorizationSpecificationError):
         return f"the database does not let us in ({error}): check user and password in HOLDFAST_DATABASE_URL", 1
@@ -92,6 +87,33 @@ def _explained(error: Exception) -> tuple[str, int]:
         where = f"; see {context.command_path} --help" if context is not None else ""
         return f"{error.format_message()}{where}", int(getattr(error, "exit_code", 2))
     return f"this should not have happened: {type(error).__name__}: {error}", 1
+
+
+def _our_errors() -> tuple[type[Exception], ...]:
+    """Those whose own words are a sentence for the user."""
+    from holdfast.accounts.credentials import SecretsInvalid
+    from holdfast.commands.options import CommandFailed
+    from holdfast.deployment import SchemaBehind
+    from holdfast.kernel.errors import Refusal
+    from holdfast.kernel.problems import DocumentInvalid
+    from holdfast.server import AddressTaken
+    from holdfast.server_processes import ServerProcessFailed
+    from holdfast.settings import SettingsInvalid
+    from holdfast.store.embedded import EmbeddedServerError
+    from holdfast.store.postgres.migrate import MigrationError
+
+    return (
+        CommandFailed,
+        SettingsInvalid,
+        SecretsInvalid,
+        SchemaBehind,
+        EmbeddedServerError,
+        MigrationError,
+        Refusal,
+        DocumentInvalid,
+        AddressTaken,
+        ServerProcessFailed,
+    )
 
 
 def _one_line(message: str) -> str:

@@ -66,6 +66,7 @@ class Stand:
         self._accounts = AccountsService(self._database, token_keys(settings))
         self.first: Bootstrap = self.run(self._accounts.bootstrap("Bench"))
         self._venue: str | None = None
+        self._guests: dict[str, list[str]] = {}
 
     def close(self) -> None:
         self.run(self._owner.close())
@@ -139,12 +140,14 @@ class Stand:
         return OnSale(event["id"], known.layout_id, known.seats)
 
     def guests(self, event: OnSale, count: int) -> list[str]:
-        """Tokens of buyers without an account, good for this event."""
+        """Tokens of buyers without an account, good for this event; the same ones when asked again."""
 
         async def issue() -> str:
             return (await self._accounts.issue_guest_token(UUID(event.id))).token
 
-        return self.run(_few_at_once([issue] * count))
+        known = self._guests.setdefault(event.id, [])
+        known += self.run(_few_at_once([issue] * (count - len(known))))
+        return known[:count]
 
     def members(self, count: int) -> list[str]:
         """Tokens of buyers with an account, good for every event."""

@@ -105,12 +105,20 @@ class _ReserveProtocol(HttpToolsProtocol):
             return
         super().on_headers_complete()
 
+    def on_body(self, body: bytes) -> None:
+        cycle: Any = self.cycle
+        if type(cycle) is not _ShortCycle:
+            super().on_body(body)
+            return
+        cycle.body += body
+        if len(cycle.body) > BODY_LIMIT:
+            self._hand_over(cycle)  # no reserve is this long: the framework says so, and reads on within its limit
+
     def on_message_complete(self) -> None:
         cycle: Any = self.cycle
         if type(cycle) is not _ShortCycle:
             super().on_message_complete()
             return
-        cycle.more_body = False
         try:
             short = self._reserve(cycle)
         except Exception as error:
@@ -118,21 +126,20 @@ class _ReserveProtocol(HttpToolsProtocol):
             return
         if not short:
             self._hand_over(cycle)
+            super().on_message_complete()
 
     def _hand_over(self, cycle: _ShortCycle) -> None:
-        """The ordinary way, with the body that has been read already."""
+        """The ordinary way, with what has been read of the body."""
         self.cycle = None  # type: ignore[assignment]
         super().on_headers_complete()
-        self.cycle.body += cycle.body
-        self.cycle.more_body = False
-        self.cycle.message_event.set()
+        super().on_body(bytes(cycle.body))
 
     def _reserve(self, cycle: _ShortCycle) -> bool:
         """Sends the request to the writer; false where it must go the ordinary way. Changes nothing in that case."""
         headers = self.headers
         known = dict(headers)
         authorization = known.get(b"authorization")
-        if authorization is None or len(cycle.body) > BODY_LIMIT or not _SLOW_HEADERS.isdisjoint(known):
+        if authorization is None or not _SLOW_HEADERS.isdisjoint(known):
             return False
         principal = self._services.authenticator.remembered(authorization)
         event_id, seat_id = parse_id(self.url[_EVENT].decode("latin-1")), parse_id(self.url[_SEAT].decode("latin-1"))
