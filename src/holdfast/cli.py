@@ -58,7 +58,8 @@ def main() -> NoReturn:
         sys.exit(INTERRUPTED)
     except Exception as error:
         message, status = _explained(error)
-        typer.echo(f"holdfast: {_one_line(message)}", err=True)
+        if message:
+            typer.echo(f"holdfast: {_one_line(message)}", err=True)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -80,12 +81,16 @@ def _explained(error: Exception) -> tuple[str, int]:
         return f"{error}: create the database first, or correct HOLDFAST_DATABASE_URL", 1
     if isinstance(error, asyncpg.PostgresError):
         return f"the database refused: {error}", 1
+    if isinstance(error, ConnectionError | TimeoutError):
+        return f"no connection to the database ({error}): does it run, and is HOLDFAST_DATABASE_URL right?", 1
     if isinstance(error, OSError):
         return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), 1
+    if type(error).__name__ == "NoArgsIsHelpError":  # the help was printed instead
+        return "", 2
     if hasattr(error, "format_message"):  # the command line itself was wrong
         context = getattr(error, "ctx", None)
         where = f"; see {context.command_path} --help" if context is not None else ""
-        return f"{error.format_message()}{where}", int(getattr(error, "exit_code", 2))
+        return f"{error.format_message().rstrip('.')}{where}", int(getattr(error, "exit_code", 2))
     return f"this should not have happened: {type(error).__name__}: {error}", 1
 
 

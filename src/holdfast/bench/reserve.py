@@ -16,11 +16,13 @@ GOAL = at_least(1.5)
 
 def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Measured:
     progress.say("issuing tokens")
-    tails = reserve_tails(stand.guests(event, scale.buyers))
+    tokens = stand.guests(event, 2 * scale.buyers)
+    tails, unseen = reserve_tails(tokens[: scale.buyers]), reserve_tails(tokens[scale.buyers :])
     plain = PlainReserve(stand, 2 * scale.seats)
     by_clients: dict[int, list[PlainRun]] = {clients: [] for clients in scale.plain_clients}
     many: list[Driven] = []
     few: list[Driven] = []
+    strangers: list[Driven] = []
     for n in range(scale.rounds):
         for clients, runs in by_clients.items():
             progress.say(f"round {n + 1}: pgbench, {clients} clients")
@@ -30,6 +32,9 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
             progress.say(f"round {n + 1}: HTTP, {connections} connections")
             stand.refill()
             driven.append(drive(stand, _plan(stand, event, tails, connections, scale), "201"))
+        progress.say(f"round {n + 1}: HTTP, every request from a buyer not seen before")
+        stand.refill()
+        strangers.append(drive(stand, _once_each(stand, event, unseen, scale), "201"))
     best = max(by_clients, key=lambda clients: statistics.median(run.rate for run in by_clients[clients]))
     baseline = by_clients[best]
     ratios = [http.rate / run.rate for http, run in zip(many, baseline, strict=True)]
@@ -37,7 +42,7 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
         http.microseconds("server", "postgres") / run.microseconds("postgres", "client")
         for http, run in zip(many, baseline, strict=True)
     ]
-    spent = [*(d.spent for d in (*many, *few)), *(run.spent for run in baseline)]
+    spent = [*(d.spent for d in (*many, *few, *strangers)), *(run.spent for run in baseline)]
     return Measured(
         "Reserve over HTTP",
         [
@@ -53,11 +58,15 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
             Quantity(f"plain: CPU of pgbench a hold, {best} clients", _cpu(baseline, "client"), "µs"),
             *_figures(many, scale.connections),
             *_figures(few, scale.few_connections),
+            Quantity("HTTP reserve, every buyer new: CPU of the server a hold", _cpu(strangers, "server"), "µs"),
+            Quantity("HTTP reserve, every buyer new: CPU of PostgreSQL a hold", _cpu(strangers, "postgres"), "µs"),
         ],
         [each.foreign_cores for each in spent],
         [
             "The plain reserve checks no credential and no limit and writes no audit or message; "
             f"{best} clients were its best. The load client's share of the processors counts against HTTP.",
+            f"{scale.buyers:,} buyers reserve again and again, so most credentials are remembered; *every buyer new* is "
+            "the other extreme, where each credential is verified for one request.",
         ],
     )
 
@@ -69,6 +78,19 @@ def _plan(stand: Stand, event: OnSale, tails: list[bytes], connections: int, sca
         seconds=scale.seconds,
         warm_up_s=scale.warm_up_s,
         heads=reserve_heads(event, random.sample(event.seats, len(event.seats))),
+        tails=tails,
+        again=False,
+    )
+
+
+def _once_each(stand: Stand, event: OnSale, tails: list[bytes], scale: Scale) -> LoadPlan:
+    """To the end of the list. The rounds are longer apart than a credential is remembered."""
+    return LoadPlan(
+        port=stand.port,
+        connections=scale.connections,
+        seconds=300.0,
+        warm_up_s=0.0,
+        heads=reserve_heads(event, random.sample(event.seats, len(tails))),
         tails=tails,
         again=False,
     )

@@ -58,7 +58,7 @@ def _plan(stand: Stand, scale: Scale, heads: list[bytes], tails: list[bytes]) ->
         port=stand.port,
         connections=scale.connections,
         seconds=300.0,
-        warm_up_s=0.05,
+        warm_up_s=0.0,
         heads=heads,
         tails=tails,
         again=False,

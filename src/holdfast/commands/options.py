@@ -16,8 +16,8 @@ Data = Annotated[
         metavar="DIR",
         envvar="HOLDFAST_DATA",
         show_envvar=False,
-        help="Data folder of the embedded PostgreSQL (or HOLDFAST_DATA)"
-        " [default: ~/.local/share/holdfast, for root /var/lib/holdfast].",
+        help="Data folder of the embedded PostgreSQL; also HOLDFAST_DATA. Where neither is given:"
+        " ~/.local/share/holdfast, for root /var/lib/holdfast.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Answer as JSON, for programs.")]

@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 def bootstrap(
     organization: Annotated[str, typer.Option(metavar="NAME", help="Name of the organization.")],
     tenant: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of its tenant [default: the organization's].")
+        str | None, typer.Option(metavar="NAME", help="Name of its tenant; the organization's where left out.")
     ] = None,
     data: Data = None,
     json: Json = False,

@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Protocol
 from uuid import UUID
 
@@ -66,7 +67,7 @@ class BatchRejected(Exception):
 
 
 class _Waiting:
-    __slots__ = ("arrived", "attempts", "future", "kept", "request", "sequence")
+    __slots__ = ("arrived", "attempts", "doubtful", "future", "kept", "request", "sequence")
 
     def __init__(self, request: HoldRequest, future: "asyncio.Future[Held]", sequence: int) -> None:
         self.request = request
@@ -74,6 +75,7 @@ class _Waiting:
         self.sequence = sequence
         self.arrived = time.monotonic()
         self.attempts = 0
+        self.doubtful = False  # an earlier try broke off, and may still be committed
         self.kept: list[PlacedHold] = []
 
 
@@ -198,7 +200,6 @@ class Combiner:
             leader = batch if key in batch.seats else self._in_flight.get(key)
             if leader is not None:
                 leader.followers.setdefault(key, []).append(waiting)
-                self._waiting -= 1
                 return
         if request.limited:
             mine = {request.user_id, request.ip if request.ip_limit is not None else request.user_id}
@@ -236,6 +237,7 @@ class Combiner:
                 log.exception("combiner_lane_failed")
                 self._fail(batch.members, "internal")
             finally:
+                self._lost_since = None  # nobody is trying any more: the next request finds out how things stand
                 for key in batch.seats:
                     if self._in_flight.get(key) is batch:
                         del self._in_flight[key]
@@ -251,11 +253,15 @@ class Combiner:
             except BatchLost:
                 BATCH_FAILURES.labels("lost").inc()
                 self._lost_since = self._lost_since or time.monotonic()
+                for waiting in members:
+                    waiting.doubtful = True
                 members = await self._recover(members, delay_s)
                 delay_s = min(1.0, delay_s * 2)
             except BatchRejected as rejected:
                 BATCH_FAILURES.labels("rejected").inc()
                 if len(members) == 1:
+                    if await self._is_its_own(members[0]):
+                        return
                     log.error("hold_rejected", error=str(rejected.__cause__ or rejected))
                     self._fail(members, "rejected")
                 else:
@@ -265,27 +271,36 @@ class Combiner:
             else:
                 self._lost_since = None
                 for waiting, verdict in zip(members, verdicts, strict=True):
-                    self._conclude(waiting, settle(waiting.request, verdict))
+                    outcome = settle(waiting.request, verdict)
+                    if not (isinstance(outcome, Refusal) and await self._is_its_own(waiting)):
+                        self._conclude(waiting, outcome)
                 return
 
     async def _recover(self, members: list[_Waiting], delay_s: float) -> list[_Waiting]:
-        """After a lost connection: those that were committed after all are answered, the rest go again."""
+        """After a lost connection: those that were committed after all are answered, the rest go again in time."""
         await self._sleep(delay_s)
-        now = time.monotonic()
-        try:
+        found: list[Held | None] = [None] * len(members)
+        with suppress(BatchLost):
             found = await self._store.find_placed([w.request for w in members])
-        except BatchLost:
-            late = [w for w in members if now - w.arrived > self._deadline_s]
-            for waiting in late:
-                _refuse(waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2))
-            return [w for w in members if not w.future.done()]
-        again = []
+        now = time.monotonic()
         for waiting, held in zip(members, found, strict=True):
-            if held is None:
-                again.append(waiting)
-            else:
+            if held is not None:
                 self._conclude(waiting, held)
-        return again
+            elif now - waiting.arrived > self._deadline_s:
+                _refuse(waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2))
+        return [w for w in members if not w.future.done()]
+
+    async def _is_its_own(self, waiting: _Waiting) -> bool:
+        """Whether what stands in a request's way is what an earlier, broken-off try of it placed; answers it if so."""
+        if not waiting.doubtful:
+            return False
+        try:
+            (held,) = await self._store.find_placed([waiting.request])
+        except BatchLost:
+            return False
+        if held is not None:
+            self._conclude(waiting, held)
+        return held is not None
 
     # Outcomes ----------------------------------------------------------------------------------------------------
     def _conclude(self, waiting: _Waiting, outcome: Held | Unsettled | Refusal) -> None:
@@ -312,6 +327,7 @@ class Combiner:
         for key, followers in batch.followers.items():
             leader = batch.seats[key]
             answer = _shared_answer(leader, key)
+            self._waiting -= len(followers)
             for waiting in followers:
                 mine = waiting.request.user_id is not None and waiting.request.user_id == leader.request.user_id
                 known_in_time = answer is not None and (answer[1] or waiting.sequence <= batch.sequence)

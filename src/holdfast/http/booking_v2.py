@@ -1,19 +1,16 @@
 """Booking v2 over HTTP, as its clients know it: bare `true` or `false`, codes in capitals."""
 
 from typing import Any
-from uuid import UUID
 
 from litestar import Request, get, post
-from litestar.params import JSONBody
+from litestar.params import FromQuery, JSONBody
 
 from holdfast.accounts.principal import Call
 from holdfast.compat.booking_v2 import EventArchived, EventNotPublished, InventoryState, StateSelection
-from holdfast.http.auth import call_of
+from holdfast.http.auth import call_of, path_id
 from holdfast.http.problem import STATUSES
 from holdfast.http.services import services
-from holdfast.kernel.errors import Forbidden, InvalidRequest, Unauthorized
-from holdfast.kernel.ids import parse_id
-from holdfast.kernel.problems import Problem
+from holdfast.kernel.errors import Forbidden, Unauthorized
 
 AnyRequest = Request[Any, Any, Any]
 BASE = "/api/private/v2.0/booking"
@@ -22,14 +19,6 @@ BULK_BODY_BYTES = 2 * 1024 * 1024
 
 # This API alone has these two answers.
 STATUSES.update({EventArchived: 410, EventNotPublished: 422})
-
-
-def _event(request: AnyRequest) -> UUID:
-    text = request.query_params.get("eventId")
-    event_id = None if text is None else parse_id(text)
-    if event_id is None:
-        raise InvalidRequest("eventId must be a UUID.", [Problem("/eventId", "not_an_id", "must be a UUID")])
-    return event_id
 
 
 async def _call(request: AnyRequest) -> Call:
@@ -45,45 +34,65 @@ async def _call(request: AnyRequest) -> Call:
     return call
 
 
-@post(f"{BASE}/lock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def lock(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
+@post(
+    f"{BASE}/lock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES, summary="Lock: ACTIVE to LOCKED"
+)
+async def lock(request: AnyRequest, eventId: FromQuery[str], data: JSONBody[StateSelection]) -> bool:
     """ACTIVE → LOCKED for the session."""
-    event = _event(request)
+    event = path_id("eventId", eventId)
     return await services(request).booking.lock(await _call(request), event, data)
 
 
-@post(f"{BASE}/unlock", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def unlock(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
+@post(
+    f"{BASE}/unlock",
+    status_code=200,
+    opt=SCOPE,
+    request_max_body_size=BULK_BODY_BYTES,
+    summary="Unlock: LOCKED to ACTIVE",
+)
+async def unlock(request: AnyRequest, eventId: FromQuery[str], data: JSONBody[StateSelection]) -> bool:
     """LOCKED → ACTIVE, by the session that locked."""
-    event = _event(request)
+    event = path_id("eventId", eventId)
     return await services(request).booking.unlock(await _call(request), event, data)
 
 
-@post(f"{BASE}/sale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def sale(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
+@post(f"{BASE}/sale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES, summary="Sell: LOCKED to SOLD")
+async def sale(request: AnyRequest, eventId: FromQuery[str], data: JSONBody[StateSelection]) -> bool:
     """LOCKED → SOLD, by the session that locked."""
-    event = _event(request)
+    event = path_id("eventId", eventId)
     return await services(request).booking.sale(await _call(request), event, data)
 
 
-@post(f"{BASE}/directsale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def direct_sale(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
+@post(
+    f"{BASE}/directsale",
+    status_code=200,
+    opt=SCOPE,
+    request_max_body_size=BULK_BODY_BYTES,
+    summary="Sell directly: ACTIVE to SOLD",
+)
+async def direct_sale(request: AnyRequest, eventId: FromQuery[str], data: JSONBody[StateSelection]) -> bool:
     """ACTIVE → SOLD, without a lock between."""
-    event = _event(request)
+    event = path_id("eventId", eventId)
     return await services(request).booking.direct_sale(await _call(request), event, data)
 
 
-@post(f"{BASE}/revertsale", status_code=200, opt=SCOPE, request_max_body_size=BULK_BODY_BYTES)
-async def revert_sale(request: AnyRequest, data: JSONBody[StateSelection]) -> bool:
+@post(
+    f"{BASE}/revertsale",
+    status_code=200,
+    opt=SCOPE,
+    request_max_body_size=BULK_BODY_BYTES,
+    summary="Revert a sale: SOLD to ACTIVE",
+)
+async def revert_sale(request: AnyRequest, eventId: FromQuery[str], data: JSONBody[StateSelection]) -> bool:
     """SOLD → ACTIVE."""
-    event = _event(request)
+    event = path_id("eventId", eventId)
     return await services(request).booking.revert_sale(await _call(request), event, data)
 
 
-@get(f"{BASE}/state", opt=SCOPE)
-async def state(request: AnyRequest) -> InventoryState:
+@get(f"{BASE}/state", opt=SCOPE, summary="State of every seat and group")
+async def state(request: AnyRequest, eventId: FromQuery[str]) -> InventoryState:
     """Every seat and group of the event, with the integers that name them in the other calls."""
-    event = _event(request)
+    event = path_id("eventId", eventId)
     return await services(request).booking.state(await _call(request), event)
 
 

@@ -12,7 +12,7 @@ from holdfast.holds.plan import HoldsAsked, PlacesAsked
 from holdfast.holds.service import HoldFilter, HoldView, Placement, Released, SeatMove
 from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
-from holdfast.http.reserve import Reserved, parse_reserve, reserved
+from holdfast.http.reserve import ReserveBody, Reserved, reserved
 from holdfast.http.services import services
 from holdfast.kernel.errors import InvalidRequest
 from holdfast.kernel.problems import Problem
@@ -68,13 +68,18 @@ def body_id(pointer: str, text: str) -> UUID:
     return path_id(pointer.removeprefix("/"), text)
 
 
-@post("/api/events/{event_id:str}/seats/{seat_id:str}/reserve", status_code=201, opt={"scope": "holds"})
+@post(
+    "/api/events/{event_id:str}/seats/{seat_id:str}/reserve",
+    status_code=201,
+    opt={"scope": "holds"},
+    summary="Hold one seat",
+)
 async def reserve_seat(
-    request: AnyRequest, event_id: FromPath[str], seat_id: FromPath[str]
+    request: AnyRequest, event_id: FromPath[str], seat_id: FromPath[str], data: JSONBody[ReserveBody | None] = None
 ) -> Response[Data[Reserved]]:
     """Hold one seat for the caller. Asking again for one's own seat answers 200 with the same hold."""
     event, seat = path_id("event_id", event_id), path_id("seat_id", seat_id)
-    wanted = parse_reserve(await request.body())
+    wanted = data or ReserveBody()
     asked = HoldsAsked(
         seats=(seat,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
     )
@@ -130,27 +135,27 @@ def _placement(placement: Placement) -> PlacementOut:
     return PlacementOut(placement.holds, min(lives) if lives else None, message)
 
 
-@delete("/api/holds/{hold_id:str}", status_code=200, opt={"scope": "holds"})
+@delete("/api/holds/{hold_id:str}", status_code=200, opt={"scope": "holds"}, summary="Give a hold back")
 async def release_hold(request: AnyRequest, hold_id: FromPath[str]) -> Data[HoldView]:
     """Give a hold back. Repeating it changes nothing."""
     hold = path_id("hold_id", hold_id)
     return Data(await services(request).holds.release_hold(await call_of(request), hold))
 
 
-@get("/api/holds/{hold_id:str}")
+@get("/api/holds/{hold_id:str}", summary="A hold")
 async def get_hold(request: AnyRequest, hold_id: FromPath[str]) -> Data[HoldView]:
     hold = path_id("hold_id", hold_id)
     return Data(await services(request).holds.get_hold(await call_of(request), hold))
 
 
-@post("/api/holds/{hold_id:str}/extend", status_code=200, opt={"scope": "holds"})
+@post("/api/holds/{hold_id:str}/extend", status_code=200, opt={"scope": "holds"}, summary="Extend a hold")
 async def extend_hold(request: AnyRequest, hold_id: FromPath[str]) -> Data[HoldView]:
     """A new life for one's own hold, up to the policy's maximum from its creation."""
     hold = path_id("hold_id", hold_id)
     return Data(await services(request).holds.extend_hold(await call_of(request), hold))
 
 
-@get("/api/holds")
+@get("/api/holds", summary="The caller's live holds")
 async def list_own_holds(
     request: AnyRequest,
     event_id: FromQuery[str | None] = None,
@@ -164,7 +169,7 @@ async def list_own_holds(
     return Page(page.holds, page.next_cursor)
 
 
-@get("/api/events/{event_id:str}/holds")
+@get("/api/events/{event_id:str}/holds", summary="An event's live holds")
 async def list_event_holds(
     request: AnyRequest,
     event_id: FromPath[str],

@@ -32,16 +32,16 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-_decoder = msgspec.json.Decoder(ReserveBody)
+_decoder = msgspec.json.Decoder(ReserveBody | None)
 _DEFAULT: Final = ReserveBody()
 
 
 def parse_reserve(body: bytes) -> ReserveBody:
-    """No body at all asks for the defaults."""
+    """No body, or null, asks for the defaults."""
     if not body:
         return _DEFAULT
     try:
-        return _decoder.decode(body)
+        return _decoder.decode(body) or _DEFAULT
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_body(error) from error
 
