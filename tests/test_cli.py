@@ -1,5 +1,6 @@
 """The command line as its users meet it: real processes, real signals, one line when something is wrong."""
 
+import asyncio
 import base64
 import json
 import os
@@ -14,11 +15,13 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
+from typer.testing import CliRunner
 
+from holdfast.cli import build_app
 from holdfast.deployment import DATABASE
 from holdfast.store.embedded import OWNER, find_running
 from tests.conftest import TestDatabase
@@ -152,7 +155,29 @@ def serving(folder: Path, *options: str) -> Iterator[Server]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    """Where nothing is yet."""
     return tmp_path / "data"
+
+
+class Begun(NamedTuple):
+    folder: Path
+    made: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    folder = tmp_path_factory.mktemp("template") / "data"
+    made = answered("bootstrap", "--organization", "City", "--tenant", "Group", "--data", str(folder))
+    await_no_processes(folder)
+    return Begun(folder, made)
+
+
+@pytest.fixture
+def begun(template: Begun, tmp_path: Path) -> Begun:
+    """A data folder with a database in it and an organization in that; copying one is quicker than making one."""
+    folder = tmp_path / "data"
+    subprocess.run(["cp", "-a", str(template.folder), str(folder)], check=True)
+    return Begun(folder, template.made)
 
 
 def layout_file(folder: Path, **changes: Any) -> str:
@@ -166,11 +191,17 @@ def layout_file(folder: Path, **changes: Any) -> str:
 # Help and mistakes -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command: str) -> None:
-    done = holdfast(*command.split(), "--help")
-    assert done.returncode == 0
-    assert f"Example: holdfast {command.split()[0]}" in done.stdout
+    words = command.split()
+    done = CliRunner().invoke(build_app(words[0]), [*words, "--help"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    assert f"Example: holdfast {words[0]}" in done.output
     if command not in ("layout", "event"):
-        assert "--data" in done.stdout
+        assert "--data" in done.output
+
+
+def test_all_commands_are_listed() -> None:
+    done = CliRunner().invoke(build_app(), ["--help"], env={"COLUMNS": "200"})
+    assert all(re.search(rf"^\W+{command} ", done.output, re.MULTILINE) for command in COMMANDS if " " not in command)
 
 
 @pytest.mark.parametrize(
@@ -212,8 +243,8 @@ def test_a_port_in_use_is_one_line_and_nothing_is_started(folder: Path) -> None:
 
 
 # Organizations and tokens ----------------------------------------------------------------------------------------
-def test_bootstrap_and_token_answer_what_programs_need(folder: Path) -> None:
-    made = answered("bootstrap", "--organization", "City", "--tenant", "Group", "--data", str(folder))
+def test_bootstrap_and_token_answer_what_programs_need(begun: Begun) -> None:
+    folder, made = begun
     assert list(made) == [
         "tenant_id",
         "organization_id",
@@ -232,15 +263,16 @@ def test_bootstrap_and_token_answer_what_programs_need(folder: Path) -> None:
     await_no_processes(folder)
 
 
-def test_a_token_for_an_organization_that_does_not_exist_is_refused_in_one_line(folder: Path) -> None:
+def test_a_token_for_an_organization_that_does_not_exist_is_refused_in_one_line(begun: Begun) -> None:
     nobody = "0198c0de-0000-7000-8000-000000000009"
-    line = one_line(holdfast("token", "--organization", nobody, "--role", "admin", "--data", str(folder)))
+    line = one_line(holdfast("token", "--organization", nobody, "--role", "admin", "--data", str(begun.folder)))
     assert "no such organization" in line
 
 
 # Serving ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_serve_answers_and_stops_on_a_signal_leaving_no_process(folder: Path, number: signal.Signals) -> None:
+def test_serve_answers_and_stops_on_a_signal_leaving_no_process(begun: Begun, number: signal.Signals) -> None:
+    folder = begun.folder
     with serving(folder) as server:
         assert server.get("/healthz") == (200, {"status": "ok"})
         assert server.get("/readyz") == (200, {"status": "ready"})
@@ -249,14 +281,15 @@ def test_serve_answers_and_stops_on_a_signal_leaving_no_process(folder: Path, nu
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_killing_serve_leaves_no_process_after_a_few_seconds(folder: Path, workers: str) -> None:
+def test_killing_serve_leaves_no_process_after_a_few_seconds(begun: Begun, workers: str) -> None:
+    folder = begun.folder
     with serving(folder, "--workers", workers) as server:
         server.end(signal.SIGKILL)
         await_no_processes(folder)
 
 
-def test_what_one_command_makes_another_finds_while_serving_and_after_a_restart(folder: Path) -> None:
-    made = answered("bootstrap", "--organization", "City", "--data", str(folder))
+def test_what_one_command_makes_another_finds_while_serving_and_after_a_restart(begun: Begun) -> None:
+    folder, made = begun
     organization, data = ["--organization", made["organization_id"]], ["--data", str(folder)]
     with serving(folder) as server:
         path = layout_file(folder)
@@ -301,7 +334,8 @@ def test_what_one_command_makes_another_finds_while_serving_and_after_a_restart(
         assert json.loads(exported.stdout) == json.loads(Path(path).read_text())
 
 
-def test_several_processes_serve_one_port_and_a_dead_one_is_replaced(folder: Path) -> None:
+def test_several_processes_serve_one_port_and_a_dead_one_is_replaced(begun: Begun) -> None:
+    folder = begun.folder
     with serving(folder, "--workers", "2") as server:
         before = server.children()
         assert len(before) == 2
@@ -314,7 +348,8 @@ def test_several_processes_serve_one_port_and_a_dead_one_is_replaced(folder: Pat
         assert server.end(signal.SIGTERM) == 0
 
 
-def test_a_database_that_dies_under_the_server_is_started_again(folder: Path) -> None:
+def test_a_database_that_dies_under_the_server_is_started_again(begun: Begun) -> None:
+    folder = begun.folder
     with serving(folder) as server:
         postmaster = int((folder / "postgres" / "postmaster.pid").read_text().split()[0])
         os.kill(postmaster, signal.SIGKILL)
@@ -328,7 +363,8 @@ def test_a_database_that_dies_under_the_server_is_started_again(folder: Path) ->
         assert int((folder / "postgres" / "postmaster.pid").read_text().split()[0]) != postmaster
 
 
-def test_work_runs_until_it_is_told_to_stop(folder: Path) -> None:
+def test_work_runs_until_it_is_told_to_stop(begun: Begun) -> None:
+    folder = begun.folder
     process = subprocess.Popen(
         [*HOLDFAST, "work", "--data", str(folder)], env=environment(), stdout=subprocess.PIPE, text=True
     )
@@ -369,8 +405,6 @@ def test_doctor_finds_a_sound_deployment_sound_and_a_weakened_one_not(folder: Pa
 
 
 def _weaken(folder: Path) -> None:
-    import asyncio
-
     async def work() -> None:
         address = find_running(folder)
         assert address is not None

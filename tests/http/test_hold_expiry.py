@@ -84,7 +84,7 @@ def test_the_sweeper_frees_what_is_over_once_however_many_there_are(database: Te
     async def check(made: Stage) -> None:
         await define_types(made)
         buyer = await member(made)
-        data = held(await made.hold(buyer, *range(5), ga=[{"zone_id": "pit", "quantity": 7}]))
+        data = held(await made.hold(buyer, *range(5), ga=[{"zone_id": "pit", "quantity": 4}]))
         kept = held(await made.reserve(30, made.admin, holdType="COMP"))["hold_id"]
         sweeper = ExpireHolds(made.app.database)
         before = await contents(made)

@@ -53,8 +53,8 @@ def test_seats_and_places_are_held_together_or_not_at_all(database: TestDatabase
         await made.hold(await made.buyer(), 8)
         await made.database.advance_clock(301)  # the hold of 8 and those above are over now, though nobody swept them
         await made.hold(await member(made), 7)
-        before = await contents(made)
         other = await member(made)
+        before = await contents(made)
         for numbers, ga, status, code in (
             ((0, 2, 5), 0, 409, "seat_not_available"),
             ((0, 2, 6), 0, 409, "seat_not_available"),
@@ -100,8 +100,9 @@ def test_ones_own_seats_come_back_beside_the_new_ones(database: TestDatabase) ->
         refused(await made.hold(buyer, *range(8), 9, 10, 11), 422, "max_seats_exceeded")
         refused(await made.hold(buyer, 8, 9, 10), 429, "rate_limited")
         held(await made.hold(buyer, *range(10)))
+        other = await member(made)
         before = await contents(made)
-        refused(await made.hold(await member(made), 10, 9), 409, "seat_held_by_another_user")
+        refused(await made.hold(other, 10, 9), 409, "seat_held_by_another_user")
         assert await contents(made) == before
 
     run(database, check)

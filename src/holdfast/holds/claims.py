@@ -210,7 +210,7 @@ def _event_refusal(request: HoldRequest, fact: ClaimFacts) -> Refusal | None:
         return RateLimited(
             "You have placed as many holds as are allowed in a few minutes. Please wait a moment.",
             retry_after_s=fact.retry_after_s,
-            limit=request.user_limit,
+            **({} if request.user_limit is None else {"limit": request.user_limit}),
         )
     return None
 
