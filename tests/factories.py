@@ -14,6 +14,7 @@ from holdfast.accounts.principal import Call, Idempotency, Principal, Role
 from holdfast.accounts.records import Bootstrap
 from holdfast.accounts.service import AccountsService
 from holdfast.holds.lifecycle import Actor
+from holdfast.insight.service import InsightService
 from holdfast.kernel.ids import new_id
 from holdfast.seating.answers import EventAnswer, LayoutAnswer
 from holdfast.seating.event import EventStatus
@@ -75,6 +76,7 @@ class Parts:
     database: Database
     catalogue: Catalogue
     seating: SeatingService
+    insight: InsightService
     accounts: AccountsService
     settings: Settings
 
@@ -89,6 +91,7 @@ async def open_parts(dsn: str, settings: Settings | None = None, connections: in
             database,
             catalogue,
             SeatingService(database, catalogue, settings),
+            InsightService(database, catalogue),
             AccountsService(database, TOKEN_KEYS),
             settings,
         )

@@ -165,19 +165,19 @@ class Begun(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Begun:
-    folder = tmp_path_factory.mktemp("template") / "data"
+def bootstrapped(tmp_path_factory: pytest.TempPathFactory) -> Begun:
+    folder = tmp_path_factory.mktemp("bootstrapped") / "data"
     made = answered("bootstrap", "--organization", "City", "--tenant", "Group", "--data", str(folder))
     await_no_processes(folder)
     return Begun(folder, made)
 
 
 @pytest.fixture
-def begun(template: Begun, tmp_path: Path) -> Begun:
+def begun(bootstrapped: Begun, tmp_path: Path) -> Begun:
     """A data folder with a database in it and an organization in that; copying one is quicker than making one."""
     folder = tmp_path / "data"
-    subprocess.run(["cp", "-a", str(template.folder), str(folder)], check=True)
-    return Begun(folder, template.made)
+    subprocess.run(["cp", "-a", str(bootstrapped.folder), str(folder)], check=True)
+    return Begun(folder, bootstrapped.made)
 
 
 def layout_file(folder: Path, **changes: Any) -> str:

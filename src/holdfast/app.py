@@ -21,6 +21,7 @@ from holdfast.http.auth import Authenticator
 from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
 from holdfast.insight.refusals import RefusalAudit
+from holdfast.insight.service import InsightService
 from holdfast.seating.service import SeatingService
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
@@ -85,6 +86,7 @@ class Application:
             seating=SeatingService(database, catalogue, settings),
             holds=HoldsService(database, catalogue, combiner, refusals, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
+            insight=InsightService(database, catalogue),
             authenticator=Authenticator(accounts),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []

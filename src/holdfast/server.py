@@ -12,6 +12,7 @@ import uvicorn
 
 from holdfast.app import Application
 from holdfast.settings import Settings
+from holdfast.store.embedded import EmbeddedServerError
 
 log = structlog.get_logger(__name__)
 
@@ -153,8 +154,13 @@ async def work(settings: Settings, *, on_ready: Callable[[], None], keep_databas
 async def _keep(keep_database: KeepDatabase) -> None:
     while True:
         await asyncio.sleep(DATABASE_CHECK_S)
-        try:
-            if keep_database():
-                log.warning("database_restarted")
-        except Exception as error:
-            log.error("database_restart_failed", error=str(error))
+        keep_once(keep_database)
+
+
+def keep_once(keep_database: KeepDatabase) -> None:
+    """What cannot be mended now is tried again the next time."""
+    try:
+        if keep_database():
+            log.warning("database_restarted")
+    except EmbeddedServerError as error:
+        log.error("database_restart_failed", error=str(error))

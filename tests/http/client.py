@@ -97,6 +97,7 @@ async def world(
         seating=unused,
         holds=unused,
         booking=unused,
+        insight=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

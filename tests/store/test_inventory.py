@@ -111,7 +111,7 @@ async def states(parts: Parts, made: PublishedEvent) -> list[str]:
 
 
 async def log_of(parts: Parts, made: PublishedEvent) -> list[LogRow]:
-    part = await parts.seating.state_log(staff_call(made.organization), made.id, 0, 1000)
+    part = await parts.insight.state_log(staff_call(made.organization), made.id, 0, 1000)
     return [
         LogRow(
             ordinal=move.ordinal,
@@ -599,7 +599,7 @@ def test_nothing_of_another_organization_can_be_seen_or_done(database: TestDatab
             seating.add_to_whitelist(call, made.id, [new_id()]),
             seating.remove_from_whitelist(call, made.id, [new_id()]),
             seating.list_whitelist(call, made.id, None, 10),
-            seating.state_log(call, made.id, 0, 10),
+            parts.insight.state_log(call, made.id, 0, 10),
         ]
         for attempt in attempts:
             with pytest.raises(EventNotFound):
@@ -609,7 +609,7 @@ def test_nothing_of_another_organization_can_be_seen_or_done(database: TestDatab
         assert (await seating.list_events(call, None, None, 10)).items == []
         assert (await seating.list_layouts(call, None, None, 10)).items == []
         assert (await seating.list_venues(call, None, 10)).items == []
-        assert (await seating.audit(call, event_id=made.id)).items == []
+        assert (await parts.insight.audit(call, event_id=made.id)).items == []
         assert await states(parts, made) == ["available"] * 3
 
     run(database, test)
@@ -633,23 +633,23 @@ def test_the_state_log_and_the_audit_page_by_cursor(database: TestDatabase) -> N
         made = await make_published_event(parts)
         call = staff_call(made.organization)
         await parts.seating.block_seats(call, made.id, made.seats[:5], "broken")
-        first = await parts.seating.state_log(call, made.id, 0, 3)
+        first = await parts.insight.state_log(call, made.id, 0, 3)
         assert first.next_cursor is not None
-        rest = await parts.seating.state_log(call, made.id, int(first.next_cursor), 3)
+        rest = await parts.insight.state_log(call, made.id, int(first.next_cursor), 3)
         moves = [*first.items, *rest.items]
         assert sorted(move.seat_id or "" for move in moves) == ["A-1", "A-2", "A-3", "A-4", "A-5"]
         assert {move.reason for move in moves} == {"broken"}
         assert rest.next_cursor is None
-        assert (await parts.seating.state_log(call, made.id, moves[-1].id, 3)).items == []
-        newest = await parts.seating.audit(call, limit=4)
+        assert (await parts.insight.state_log(call, made.id, moves[-1].id, 3)).items == []
+        newest = await parts.insight.audit(call, limit=4)
         assert [entry.action for entry in newest.items] == ["seat_blocked"] * 4
         assert newest.next_cursor is not None
-        older = await parts.seating.audit(call, before=int(newest.next_cursor), event_id=made.id)
+        older = await parts.insight.audit(call, before=int(newest.next_cursor), event_id=made.id)
         assert [entry.action for entry in older.items] == ["seat_blocked", "event_published", "event_created"]
-        assert [e.entity_id for e in (await parts.seating.audit(call, action="event_published")).items] == [made.id]
+        assert [e.entity_id for e in (await parts.insight.audit(call, action="event_published")).items] == [made.id]
         with pytest.raises(Forbidden):
-            await parts.seating.audit(staff_call(made.organization, Role.ORGANIZER))
+            await parts.insight.audit(staff_call(made.organization, Role.ORGANIZER))
         with pytest.raises(Forbidden):
-            await parts.seating.state_log(buyer_call(made.organization), made.id, 0, 3)
+            await parts.insight.state_log(buyer_call(made.organization), made.id, 0, 3)
 
     run(database, test)

@@ -48,8 +48,8 @@ FULL: Final = Scale(
 )
 QUICK: Final = Scale(
     rounds=2,
-    seconds=1.5,
-    warm_up_s=0.4,
+    seconds=1.2,
+    warm_up_s=0.3,
     buyers=400,
     seats=30_000,
     small_events=5,

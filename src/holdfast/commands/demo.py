@@ -21,8 +21,7 @@ from rich.live import Live
 
 from holdfast import server
 from holdfast.accounts.principal import Role
-from holdfast.app import Application
-from holdfast.commands.operator import operator_call
+from holdfast.commands.operator import opened, operator_call
 from holdfast.commands.options import Data, fail, settings_for
 from holdfast.deployment import Deployment, deployed
 from holdfast.logs import configure_logs
@@ -105,8 +104,7 @@ def _folder(given: str | None) -> Iterator[Path]:
 
 async def _set_up(deployment: Deployment, seats: int) -> Stage:
     """An organization with its own hold length, a theatre, and an event on sale."""
-    application = await Application.open(deployment.settings, work=False, serve=False)
-    try:
+    async with opened(deployment.settings) as application:
         accounts, seating = application.services.accounts, application.services.seating
         made = await accounts.bootstrap("Demo theatre")
         call = await operator_call(application, made.organization_id)
@@ -146,8 +144,6 @@ async def _set_up(deployment: Deployment, seats: int) -> Stage:
             guest_token=(await accounts.issue_guest_token(event.id)).token,
             seat_id=view.layout.seat_uuid(view.layout.seat_count - 1),
         )
-    finally:
-        await application.close()
 
 
 @contextmanager
@@ -252,7 +248,7 @@ class _Show:
     ) -> AsyncIterator[Scene]:
         end = None if seconds is None else self._begun + seconds
         while not stop.asked.is_set() and (end is None or time.monotonic() < end):
-            self._deployment.keep_database()
+            server.keep_once(self._deployment.keep_database)
             processes.tend()
             self._read_reports(reports)
             yield await self._scene(database)

@@ -1,7 +1,7 @@
 """`holdfast event show`."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -11,7 +11,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from holdfast.accounts.principal import Call
-from holdfast.app import Application
 from holdfast.commands.operator import operating
 from holdfast.commands.options import Data, Json, Organization, id_of, print_json, settings_for
 from holdfast.deployment import deployed
@@ -19,6 +18,9 @@ from holdfast.holds.lifecycle import SeatState
 from holdfast.kernel.errors import EventNotFound
 from holdfast.settings import Settings
 from holdfast.store.postgres.overview import count_seats
+
+if TYPE_CHECKING:
+    from holdfast.app import Application
 
 COLOURS = {"available": "green", "held": "yellow", "sold": "red", "blocked": "bright_black"}
 
@@ -72,7 +74,7 @@ def show(
         _draw(described)
 
 
-async def zone_summaries(application: Application, call: Call, event_id: UUID) -> list[ZoneSummary]:
+async def zone_summaries(application: "Application", call: Call, event_id: UUID) -> list[ZoneSummary]:
     view = await application.catalogue.fresh_event(call.organization_id, event_id)
     if view is None:
         raise EventNotFound

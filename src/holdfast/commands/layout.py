@@ -3,14 +3,13 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 from uuid import UUID
 
 import msgspec
 import typer
 
 from holdfast.accounts.principal import Call
-from holdfast.app import Application
 from holdfast.commands.operator import operating
 from holdfast.commands.options import Data, Json, Organization, fail, id_of, print_json, settings_for
 from holdfast.deployment import deployed
@@ -19,6 +18,9 @@ from holdfast.kernel.problems import DocumentInvalid
 from holdfast.seating.answers import LayoutAnswer
 from holdfast.seating.validate import LayoutInvalid, parse_layout
 from holdfast.settings import Settings
+
+if TYPE_CHECKING:
+    from holdfast.app import Application
 
 PAGE = 200
 
@@ -127,7 +129,7 @@ def export(
     sys.stdout.buffer.write(config.rstrip() + b"\n")
 
 
-async def _venue(application: Application, call: Call, named: str) -> UUID:
+async def _venue(application: "Application", call: Call, named: str) -> UUID:
     """The venue with this id or name; a new one where the name is not known."""
     venue_id = parse_id(named)
     if venue_id is not None:

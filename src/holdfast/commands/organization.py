@@ -8,7 +8,7 @@ import typer
 
 from holdfast.accounts.credentials import TOKEN_TTL_S
 from holdfast.accounts.principal import Role
-from holdfast.app import Application
+from holdfast.commands.operator import opened
 from holdfast.commands.options import Data, Json, Organization, id_of, print_json, settings_for
 from holdfast.deployment import deployed
 from holdfast.settings import Settings
@@ -32,11 +32,8 @@ def bootstrap(
     """Make an organization with an administrator and API keys. The secrets are shown once."""
 
     async def make(settings: Settings) -> Any:
-        application = await Application.open(settings, work=False, serve=False)
-        try:
+        async with opened(settings) as application:
             return await application.services.accounts.bootstrap(organization, tenant=tenant)
-        finally:
-            await application.close()
 
     with deployed(settings_for(data)) as deployment:
         made = asyncio.run(make(deployment.settings))
@@ -57,11 +54,8 @@ def token(
     user_id = None if user is None else id_of("--user", user)
 
     async def issue(settings: Settings) -> Any:
-        application = await Application.open(settings, work=False, serve=False)
-        try:
+        async with opened(settings) as application:
             return await application.services.accounts.issue_token(organization_id, role, user_id, tier or (), ttl)
-        finally:
-            await application.close()
 
     with deployed(settings_for(data)) as deployment:
         issued = asyncio.run(issue(deployment.settings))

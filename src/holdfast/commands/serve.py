@@ -74,7 +74,7 @@ def _serve_with_processes(deployment: Deployment, bound: socket.socket, count: i
     try:
         _say_ready(deployment, bound)
         while not stops:
-            deployment.keep_database()
+            server.keep_once(deployment.keep_database)
             processes.tend()
             time.sleep(TEND_S)
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,12 +2,13 @@
 
 from litestar.types import ControllerRouterHandler
 
-from holdfast.http import accounts, booking_v2, holds, seating, system
+from holdfast.http import accounts, booking_v2, holds, insight, seating, system
 
 ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
     *accounts.ROUTES,
     *seating.ROUTES,
+    *insight.ROUTES,
     *holds.ROUTES,
     *booking_v2.ROUTES,
 ]

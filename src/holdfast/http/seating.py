@@ -19,11 +19,9 @@ from holdfast.kernel.errors import InvalidRequest, Unprocessable
 from holdfast.kernel.ids import parse_id
 from holdfast.kernel.problems import Problem
 from holdfast.seating.answers import (
-    AuditAnswer,
     BlockAnswer,
     EventAnswer,
     LayoutAnswer,
-    MoveAnswer,
     Part,
     SeatAnswer,
     UnblockAnswer,
@@ -96,7 +94,7 @@ async def create_venue(request: AnyRequest, data: JSONBody[VenueBody]) -> Data[V
 @get("/api/venues", summary="List venues, newest first")
 async def list_venues(request: AnyRequest, cursor: Cursor = None, limit: Limit = 200) -> Page[VenueAnswer]:
     call = await call_of(request)
-    return _page(await _seating(request).list_venues(call, _id_cursor(cursor), limit))
+    return page_of(await _seating(request).list_venues(call, _id_cursor(cursor), limit))
 
 
 @post("/api/venues/{venue_id:str}/layouts", opt=LARGE_WRITES, summary="Add a layout to a venue")
@@ -126,7 +124,7 @@ async def list_layouts(
 ) -> Page[LayoutAnswer]:
     call = await call_of(request)
     venue = None if venue_id is None else path_id("venue_id", venue_id)
-    return _page(await _seating(request).list_layouts(call, _id_cursor(cursor), venue, limit))
+    return page_of(await _seating(request).list_layouts(call, _id_cursor(cursor), venue, limit))
 
 
 @get("/api/layouts/{layout_id:str}", summary="A layout with its config")
@@ -154,7 +152,7 @@ async def list_events(
     request: AnyRequest, status: FromQuery[EventStatus | None] = None, cursor: Cursor = None, limit: Limit = 200
 ) -> Page[EventAnswer]:
     call = await call_of(request)
-    return _page(await _seating(request).list_events(call, _id_cursor(cursor), status, limit))
+    return page_of(await _seating(request).list_events(call, _id_cursor(cursor), status, limit))
 
 
 @get("/api/events/{event_id:str}", summary="An event with its zones")
@@ -195,10 +193,10 @@ async def list_seats(
     limit: Limit = 200,
 ) -> Page[SeatAnswer]:
     event = path_id("event_id", event_id)
-    after = _number_cursor("cursor", cursor)
+    after = number_cursor("cursor", cursor)
     state = _seat_state(seat_state)
     call = await call_of(request)
-    return _page(
+    return page_of(
         await _seating(request).list_seats(
             call, event, zone=zone, state=state, hold_type=hold_type, after=after, limit=limit
         )
@@ -281,46 +279,7 @@ async def list_whitelist(
 ) -> Page[WhitelistedUser]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    return _page(await _seating(request).list_whitelist(call, event, _id_cursor(cursor), limit))
-
-
-# What happened --------------------------------------------------------------------------------------------------------
-@get("/api/events/{event_id:str}/state-log", summary="Every move of the event's seats, oldest first")
-async def state_log(
-    request: AnyRequest,
-    event_id: FromPath[str],
-    after: FromQuery[str | None] = None,
-    cursor: Cursor = None,
-    limit: Limit = 200,
-) -> Page[MoveAnswer]:
-    """`after` is the id of the last move already read; at the end, ask again with it for what has happened since."""
-    event = path_id("event_id", event_id)
-    last = _number_cursor("after", after) if after is not None else _number_cursor("cursor", cursor)
-    call = await call_of(request)
-    return _page(await _seating(request).state_log(call, event, last or 0, limit))
-
-
-@get("/api/audit", summary="Who did what, newest first")
-async def audit(
-    request: AnyRequest,
-    action: FromQuery[str | None] = None,
-    event_id: FromQuery[str | None] = None,
-    user_id: FromQuery[str | None] = None,
-    entity_id: FromQuery[str | None] = None,
-    after: FromQuery[str | None] = None,
-    cursor: Cursor = None,
-    limit: Limit = 200,
-) -> Page[AuditAnswer]:
-    """`after`, like `cursor`, is the id of the last entry already read; what follows is older."""
-    last = _number_cursor("after", after) if after is not None else _number_cursor("cursor", cursor)
-    event = None if event_id is None else path_id("event_id", event_id)
-    user = None if user_id is None else path_id("user_id", user_id)
-    entity = None if entity_id is None else path_id("entity_id", entity_id)
-    call = await call_of(request)
-    part = await _seating(request).audit(
-        call, before=last, action=action, event_id=event, user_id=user, entity_id=entity, limit=limit
-    )
-    return _page(part)
+    return page_of(await _seating(request).list_whitelist(call, event, _id_cursor(cursor), limit))
 
 
 ROUTES: list[ControllerRouterHandler] = [
@@ -343,8 +302,6 @@ ROUTES: list[ControllerRouterHandler] = [
     add_to_whitelist,
     remove_from_whitelist,
     list_whitelist,
-    state_log,
-    audit,
 ]
 
 
@@ -353,7 +310,7 @@ def _seating(request: AnyRequest) -> SeatingService:
     return services(request).seating
 
 
-def _page(part: Part[Any]) -> Page[Any]:
+def page_of(part: Part[Any]) -> Page[Any]:
     return Page(part.items, part.next_cursor)
 
 
@@ -382,7 +339,7 @@ def _id_cursor(cursor: str | None) -> UUID | None:
     return found
 
 
-def _number_cursor(name: str, text: str | None) -> int | None:
+def number_cursor(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

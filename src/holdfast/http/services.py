@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.compat.booking_v2 import BookingV2
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
+    from holdfast.insight.service import InsightService
     from holdfast.seating.service import SeatingService
 
 
@@ -26,6 +27,7 @@ class Services:
     seating: "SeatingService"
     holds: "HoldsService"
     booking: "BookingV2"
+    insight: "InsightService"
     health: Health = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,5 +1,6 @@
 """What the seating service answers, as its callers see it."""
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Generic, TypeVar
 from uuid import UUID
@@ -20,6 +21,13 @@ class Part(msgspec.Struct, Generic[T], frozen=True):
 
     items: list[T]
     next_cursor: str | None
+
+
+def part_of(items: list[T], limit: int, cursor: Callable[[T], str]) -> Part[T]:
+    """`items` has one more than the limit where there are more."""
+    if len(items) <= limit:
+        return Part(items, None)
+    return Part(items[:limit], cursor(items[limit - 1]))
 
 
 class VenueAnswer(msgspec.Struct, frozen=True):
@@ -127,44 +135,6 @@ class WhitelistAnswer(msgspec.Struct, frozen=True):
 class WhitelistedUser(msgspec.Struct, frozen=True):
     user_id: UUID
     added_at: datetime
-
-
-class MoveAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the state log: of a seat, or of a quantity of a zone's places."""
-
-    id: int
-    at: datetime
-    verb: str
-    seat: UUID | None
-    seat_id: str | None
-    ordinal: int | None
-    zone: str
-    quantity: int
-    old_state: SeatState
-    new_state: SeatState
-    version: int
-    hold_type: str | None
-    hold_id: UUID | None
-    session_id: str | None
-    actor: str
-    user_id: UUID | None
-    reason: str | None
-
-
-class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    id: int
-    at: datetime
-    action: str
-    entity_type: str
-    entity_id: UUID | None
-    event_id: UUID | None
-    actor: str
-    user_id: UUID | None
-    ip: str | None
-    user_agent: str | None
-    request_id: str | None
-    reason: str | None
-    changes: msgspec.Raw
 
 
 def describe_zone(zone: Zone) -> ZoneAnswer:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.accounts.principal import Call, Role, require_manager, require_staff
+from holdfast.accounts.principal import Call, Role, require_staff
 from holdfast.holds.lifecycle import Actor, SeatState, Verb, may_ask
 from holdfast.kernel.errors import (
     EventNotFound,
@@ -21,11 +21,9 @@ from holdfast.kernel.errors import (
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import Problem, quoted
 from holdfast.seating.answers import (
-    AuditAnswer,
     BlockAnswer,
     EventAnswer,
     LayoutAnswer,
-    MoveAnswer,
     Part,
     SeatAnswer,
     UnblockAnswer,
@@ -34,6 +32,7 @@ from holdfast.seating.answers import (
     WhitelistedUser,
     ZoneCounts,
     describe_zone,
+    part_of,
     seat_coordinates,
 )
 from holdfast.seating.event import (
@@ -98,7 +97,7 @@ class SeatingService:
         require_staff(call)
         async with self._database.transaction(call.organization_id) as tx:
             rows = await layouts.list_venues(tx, call.organization_id, before, limit + 1)
-        return _part([VenueAnswer(**row) for row in rows], limit, lambda venue: str(venue.id))
+        return part_of([VenueAnswer(**row) for row in rows], limit, lambda venue: str(venue.id))
 
     async def create_layout(self, call: Call, venue_id: UUID, name: str, config: bytes) -> LayoutAnswer:
         """`config` is JSON, stored to the letter. Raises LayoutInvalid with every problem."""
@@ -164,7 +163,7 @@ class SeatingService:
         require_staff(call)
         async with self._database.transaction(call.organization_id) as tx:
             rows = await layouts.list_layouts(tx, call.organization_id, before, venue_id, limit + 1)
-        return _part([LayoutAnswer(**row) for row in rows], limit, lambda layout: str(layout.id))
+        return part_of([LayoutAnswer(**row) for row in rows], limit, lambda layout: str(layout.id))
 
     # Events --------------------------------------------------------------------------------------------------
     async def create_event(self, call: Call, raw: object) -> EventAnswer:
@@ -267,7 +266,7 @@ class SeatingService:
                 only=principal.guest_event_id,
                 limit=limit + 1,
             )
-        return _part([_event_answer(event, None) for event in found], limit, lambda event: str(event.id))
+        return part_of([_event_answer(event, None) for event in found], limit, lambda event: str(event.id))
 
     # Seats and zones -----------------------------------------------------------------------------------------
     async def list_seats(
@@ -296,7 +295,7 @@ class SeatingService:
                 tx, call.organization_id, event_id, ordinals, state=state, hold_type=hold_type, limit=limit + 1
             )
         seats = [_seat_answer(call, view.layout, row) for row in rows]
-        return _part(seats, limit, lambda seat: str(seat.ordinal))
+        return part_of(seats, limit, lambda seat: str(seat.ordinal))
 
     async def get_seat(self, call: Call, event_id: UUID, seat: UUID) -> SeatAnswer:
         view = await self._seen_event(call, event_id)
@@ -418,42 +417,7 @@ class SeatingService:
         async with self._database.transaction(call.organization_id) as tx:
             await _find_event(tx, call, event_id)
             rows = await events.list_whitelist(tx, call.organization_id, event_id, after, limit + 1)
-        return _part([WhitelistedUser(**row) for row in rows], limit, lambda user: str(user.user_id))
-
-    # What happened -------------------------------------------------------------------------------------------
-    async def state_log(self, call: Call, event_id: UUID, after: int, limit: int) -> Part[MoveAnswer]:
-        """The moves of an event's seats and places in the order of their ids, from the one after `after`."""
-        require_staff(call)
-        view = await self._seen_event(call, event_id)
-        async with self._database.transaction(call.organization_id) as tx:
-            rows = await trail.list_moves(tx, call.organization_id, event_id, after, limit + 1)
-        return _part([_move_answer(view.layout, row) for row in rows], limit, lambda move: str(move.id))
-
-    async def audit(
-        self,
-        call: Call,
-        *,
-        before: int | None = None,
-        action: str | None = None,
-        event_id: UUID | None = None,
-        user_id: UUID | None = None,
-        entity_id: UUID | None = None,
-        limit: int = 200,
-    ) -> Part[AuditAnswer]:
-        require_manager(call)
-        async with self._database.transaction(call.organization_id) as tx:
-            rows = await trail.list_audit(
-                tx,
-                call.organization_id,
-                before=before,
-                action=action,
-                event_id=event_id,
-                user_id=user_id,
-                entity_id=entity_id,
-                limit=limit + 1,
-            )
-        entries = [AuditAnswer(**{**row, "changes": msgspec.Raw(row["changes"] or "null")}) for row in rows]
-        return _part(entries, limit, lambda entry: str(entry.id))
+        return part_of([WhitelistedUser(**row) for row in rows], limit, lambda user: str(user.user_id))
 
     # Finding -------------------------------------------------------------------------------------------------
     async def _stored_event(self, call: Call, event_id: UUID) -> events.StoredEvent:
@@ -620,22 +584,3 @@ def _seat_answer(call: Call, layout: Layout, row: Row) -> SeatAnswer:
         held_until=row["held_until"],
         block_reason=row["block_reason"] if call.principal.is_staff else msgspec.UNSET,
     )
-
-
-def _move_answer(layout: Layout, row: Row) -> MoveAnswer:
-    ordinal, zone_no = row["ordinal"], row["zone_no"]
-    facts = dict(row)
-    del facts["zone_no"]
-    return MoveAnswer(
-        **facts,
-        seat=None if ordinal is None else layout.seat_uuid(ordinal),
-        seat_id=None if ordinal is None else layout.seat_ids[ordinal],
-        zone=layout.zones[zone_no].zone_id,
-    )
-
-
-def _part(items: list[Any], limit: int, cursor: Any) -> Part[Any]:
-    """`items` has one more than the limit where there are more."""
-    if len(items) <= limit:
-        return Part(items, None)
-    return Part(items[:limit], cursor(items[limit - 1]))

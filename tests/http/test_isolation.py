@@ -1,0 +1,325 @@
+"""Two organizations in one database: to each, the other's things do not exist."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from tests.conftest import TestDatabase
+from tests.factories import theatre_config
+from tests.http.client import bearer
+from tests.http.contents import contents
+from tests.stage import Stage, stage
+
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
+UNKNOWN_NUMBER = 2_000_000_000
+SECRET = "Zanzibar"
+"""Part of every name that the other organization gave to anything."""
+
+
+@dataclass(frozen=True)
+class Ids:
+    """What a request can name. Once with the other organization's ids, once with ids that never existed."""
+
+    event: str
+    seat: str
+    hold: str
+    venue: str
+    layout: str
+    user: str
+    key: str
+    zone: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    method: str
+    path: str
+    body: Any = None
+    params: dict[str, str] | None = None
+    with_key: bool = False
+
+
+Case = Callable[[Ids, Ids], Asked]
+"""From the foreign (or unknown) ids and one's own ids to a request."""
+
+OWN_EVENT: dict[str, Case] = {
+    "a seat of one's own event": lambda them, me: Asked("POST", f"/api/events/{me.event}/seats/{them.seat}/reserve"),
+    "a look at a seat": lambda them, me: Asked("GET", f"/api/events/{me.event}/seats/{them.seat}"),
+    "several seats": lambda them, me: Asked("POST", f"/api/events/{me.event}/holds", {"seats": [me.seat, them.seat]}),
+    "places": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/holds", {"ga": [{"zone_id": them.zone, "quantity": 1}]}
+    ),
+    "holds to release": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/holds/release", {"hold_ids": [them.hold]}
+    ),
+    "a hold to move": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/holds/move", {"moves": [{"hold_id": them.hold, "seat": me.seat}]}
+    ),
+    "a seat to move to": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/holds/move", {"moves": [{"hold_id": me.hold, "seat": them.seat}]}
+    ),
+    "a seat to block": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/seats/block", {"seats": [them.seat], "reason": "x"}
+    ),
+    "a seat to unblock": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/seats/unblock", {"seats": [them.seat]}
+    ),
+    "a layout for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "layout_id": them.layout}),
+}
+"""An id of theirs inside a request about one's own things."""
+
+
+def of_event(method: str, rest: str = "", body: Any = None) -> Case:
+    return lambda them, me: Asked(method, f"/api/events/{them.event}{rest}", body)
+
+
+def booking(call: str) -> Case:
+    body = {"sessionId": "s", "seats": [{"id": 1}]}
+    return lambda them, me: Asked(
+        "POST", f"/api/private/v2.0/booking/{call}", body, {"eventId": them.event}, with_key=True
+    )
+
+
+# Every route that takes an id, with a request that would go through if the id were one's own.
+WITH_ID: dict[tuple[str, str], Case] = {
+    ("PATCH", "/api/users/{id}"): lambda them, me: Asked("PATCH", f"/api/users/{them.user}", {"tiers": ["gold"]}),
+    ("DELETE", "/api/api-keys/{id}"): lambda them, me: Asked("DELETE", f"/api/api-keys/{them.key}"),
+    ("GET", "/api/layouts/{layout_id}"): lambda them, me: Asked("GET", f"/api/layouts/{them.layout}"),
+    ("POST", "/api/venues/{venue_id}/layouts"): lambda them, me: Asked(
+        "POST", f"/api/venues/{them.venue}/layouts", {"name": "Plan", "config": theatre_config(1, 2)}
+    ),
+    ("POST", "/api/layouts/{layout_id}/versions"): lambda them, me: Asked(
+        "POST", f"/api/layouts/{them.layout}/versions", {"config": theatre_config(1, 2)}
+    ),
+    ("GET", "/api/events/{event_id}"): of_event("GET"),
+    ("PATCH", "/api/events/{event_id}"): of_event("PATCH", body={"name": "Taken over"}),
+    ("POST", "/api/events/{event_id}/status"): of_event("POST", "/status", {"status": "cancelled"}),
+    ("GET", "/api/events/{event_id}/seats"): of_event("GET", "/seats"),
+    ("GET", "/api/events/{event_id}/seats/{seat}"): lambda them, me: Asked(
+        "GET", f"/api/events/{them.event}/seats/{them.seat}"
+    ),
+    ("GET", "/api/events/{event_id}/zones"): of_event("GET", "/zones"),
+    ("POST", "/api/events/{event_id}/seats/block"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/seats/block", {"seats": [them.seat], "reason": "x"}
+    ),
+    ("POST", "/api/events/{event_id}/seats/unblock"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/seats/unblock", {"seats": [them.seat]}
+    ),
+    ("GET", "/api/events/{event_id}/whitelist"): of_event("GET", "/whitelist"),
+    ("PUT", "/api/events/{event_id}/whitelist"): of_event("PUT", "/whitelist", {"user_ids": [UNKNOWN]}),
+    ("DELETE", "/api/events/{event_id}/whitelist"): of_event("DELETE", "/whitelist", {"user_ids": [UNKNOWN]}),
+    ("GET", "/api/events/{event_id}/state-log"): of_event("GET", "/state-log"),
+    ("POST", "/api/events/{event_id}/seats/{seat_id}/reserve"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/seats/{them.seat}/reserve"
+    ),
+    ("GET", "/api/events/{event_id}/holds"): of_event("GET", "/holds"),
+    ("POST", "/api/events/{event_id}/holds"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/holds", {"seats": [them.seat]}
+    ),
+    ("POST", "/api/events/{event_id}/holds/release"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/holds/release", {"hold_ids": [them.hold]}
+    ),
+    ("POST", "/api/events/{event_id}/holds/move"): lambda them, me: Asked(
+        "POST",
+        f"/api/events/{them.event}/holds/move",
+        {"moves": [{"hold_id": them.hold, "seat": them.seat}]},
+    ),
+    ("GET", "/api/holds/{hold_id}"): lambda them, me: Asked("GET", f"/api/holds/{them.hold}"),
+    ("DELETE", "/api/holds/{hold_id}"): lambda them, me: Asked("DELETE", f"/api/holds/{them.hold}"),
+    ("POST", "/api/holds/{hold_id}/extend"): lambda them, me: Asked("POST", f"/api/holds/{them.hold}/extend"),
+    **{("POST", f"/api/private/v2.0/booking/{call}"): booking(call) for call in (
+        "lock", "unlock", "sale", "directsale", "revertsale")},
+    ("GET", "/api/private/v2.0/booking/state"): lambda them, me: Asked(
+        "GET", "/api/private/v2.0/booking/state", params={"eventId": them.event}, with_key=True
+    ),
+}  # fmt: skip
+
+# Routes that take no id of a thing: they may only ever speak of the caller's own organization.
+WITHOUT_ID: dict[tuple[str, str], Asked] = {
+    ("GET", "/api/me"): Asked("GET", "/api/me"),
+    ("GET", "/api/organizations/config"): Asked("GET", "/api/organizations/config"),
+    ("POST", "/api/organizations/config"): Asked("POST", "/api/organizations/config", {"holdTypes": {"MINE": {}}}),
+    ("GET", "/api/policy"): Asked("GET", "/api/policy"),
+    ("PUT", "/api/policy"): Asked("PUT", "/api/policy", {"max_seats_per_booking": 9}),
+    ("GET", "/api/users"): Asked("GET", "/api/users"),
+    ("POST", "/api/users"): Asked("POST", "/api/users", {}),
+    ("GET", "/api/api-keys"): Asked("GET", "/api/api-keys"),
+    ("POST", "/api/api-keys"): Asked("POST", "/api/api-keys", {"name": "mine"}),
+    ("GET", "/api/venues"): Asked("GET", "/api/venues"),
+    ("POST", "/api/venues"): Asked("POST", "/api/venues", {"name": "Mine"}),
+    ("GET", "/api/layouts"): Asked("GET", "/api/layouts"),
+    ("GET", "/api/events"): Asked("GET", "/api/events"),
+    ("POST", "/api/events"): Asked("POST", "/api/events", {"name": "Mine", "zones": []}),
+    ("GET", "/api/holds"): Asked("GET", "/api/holds"),
+    ("GET", "/api/audit"): Asked("GET", "/api/audit"),
+}
+# A tenant is shared by its organizations on purpose, and a guest has no organization before the answer.
+ELSEWHERE = {
+    ("GET", "/api/tenants/config"),
+    ("POST", "/api/tenants/config"),
+    ("POST", "/api/guest-tokens"),
+}
+# Filters that name a thing: what is not one's own is simply not there.
+FILTERS = (
+    ("/api/audit", "event_id"),
+    ("/api/holds", "event_id"),
+    ("/api/layouts", "venue_id"),
+)
+
+
+async def routes_of(client: httpx.AsyncClient) -> set[tuple[str, str]]:
+    document = (await client.get("/openapi.json")).json()
+    return {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+
+
+async def furnish(made: Stage, name: str) -> Ids:
+    """An organization with one of everything, its ids."""
+    venue = (await made.post("/api/venues", {"name": f"{name} hall"})).json()["data"]["id"]
+    layout = await made.post(
+        f"/api/venues/{venue}/layouts", {"name": f"{name} plan", "config": theatre_config(2, 5, ga_capacity=10)}
+    )
+    layout_id = layout.json()["data"]["id"]
+    event = (await made.post("/api/events", {"name": f"{name} night", "layout_id": layout_id})).json()["data"]["id"]
+    await made.post(f"/api/events/{event}/status", {"status": "published"})
+    await made.post("/api/organizations/config", {"holdTypes": {f"{name.upper()}_HOLD": {}}})
+    seats = (await made.client.get(f"/api/events/{event}/seats", headers=made.admin)).json()["data"]
+    zones = (await made.client.get(f"/api/events/{event}/zones", headers=made.admin)).json()["data"]
+    hold = await made.client.post(f"/api/events/{event}/seats/{seats[3]['id']}/reserve", headers=made.admin)
+    user = await made.post("/api/users", {"display_name": f"{name} person"})
+    key = await made.post("/api/api-keys", {"name": f"{name} key"})
+    return Ids(
+        event=event,
+        seat=seats[0]["id"],
+        hold=hold.json()["data"]["hold_id"],
+        venue=venue,
+        layout=layout_id,
+        user=user.json()["data"]["id"],
+        key=key.json()["data"]["id"],
+        zone=zones[0]["id"],
+    )
+
+
+async def send(made: Stage, asked: Asked) -> httpx.Response:
+    headers = made.api_key if asked.with_key else made.admin
+    kwargs: dict[str, Any] = {} if asked.body is None else {"json": asked.body}
+    return await made.client.request(asked.method, asked.path, headers=headers, params=asked.params, **kwargs)
+
+
+def fingerprint(answer: httpx.Response, them: Ids, unknown: Ids) -> tuple[int, dict[str, str], str]:
+    """All that a caller can see, but the request's own id and the ids they sent themselves."""
+    text = answer.text
+    for name in Ids.__dataclass_fields__:
+        text = text.replace(getattr(them, name), "{id}").replace(getattr(unknown, name), "{id}")
+    headers = {name: value for name, value in answer.headers.items() if name not in ("x-request-id", "date")}
+    return answer.status_code, headers, text
+
+
+TABLES = (
+    "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "events",
+    "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
+)  # fmt: skip
+
+
+def test_every_route_has_a_case_here(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database) as made:
+            known = WITH_ID.keys() | WITHOUT_ID.keys() | ELSEWHERE
+            routes = await routes_of(made.client)
+            assert routes - known == set(), "these routes need a case in this file"
+            assert known - routes == set(), "these routes are gone"
+
+    asyncio.run(main())
+
+
+def test_an_id_of_another_organization_answers_like_one_that_never_existed(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database) as theirs:
+            them = await furnish(theirs, SECRET)
+            first = await theirs.app.services.accounts.bootstrap("Mine")
+            made = Stage(theirs.client, theirs.app, database, first, "", [], [])
+            me = await furnish(made, "Mine")
+            unknown = Ids(*[UNKNOWN] * len(Ids.__dataclass_fields__))
+            before = await contents(made, TABLES)
+            for name, case in {**{f"{m} {p}": c for (m, p), c in WITH_ID.items()}, **OWN_EVENT}.items():
+                foreign = await send(made, case(them, me))
+                missing = await send(made, case(unknown, me))
+                assert foreign.status_code == 404, (name, foreign.text)
+                assert fingerprint(foreign, them, unknown) == fingerprint(missing, them, unknown), name
+                assert SECRET not in foreign.text, name
+                assert await contents(made, TABLES) == before, name
+
+    asyncio.run(main())
+
+
+def test_a_guest_or_member_of_one_organization_is_nobody_in_the_other(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database) as theirs:
+            guest = await theirs.buyer()
+            first = await theirs.app.services.accounts.bootstrap("Mine")
+            made = Stage(theirs.client, theirs.app, database, first, "", [], [])
+            me = await furnish(made, "Mine")
+            before = await contents(made, TABLES)
+            for path in (f"/api/events/{me.event}", f"/api/events/{me.event}/seats", f"/api/holds/{me.hold}"):
+                assert (await theirs.client.get(path, headers=guest)).status_code == 404
+            answer = await theirs.client.post(f"/api/events/{me.event}/seats/{me.seat}/reserve", headers=guest)
+            assert (answer.status_code, answer.json()["error"]) == (404, "event_not_found")
+            assert await contents(made, TABLES) == before
+
+    asyncio.run(main())
+
+
+def test_what_takes_no_id_speaks_of_the_callers_own_organization_alone(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database) as theirs:
+            them = await furnish(theirs, SECRET)
+            first = await theirs.app.services.accounts.bootstrap("Mine")
+            made = Stage(theirs.client, theirs.app, database, first, "", [], [])
+            await furnish(made, "Mine")
+            told = [str(theirs.first.organization_id), str(theirs.first.admin_user_id), *vars(them).values()]
+            where = "WHERE t::text LIKE '%' || $1 || '%'"
+            mine = str(theirs.first.organization_id)
+
+            async def theirs_now() -> list[list[str]]:
+                return [
+                    [row["row"] for row in await made.sql(f"SELECT t::text AS row FROM {t} t {where} ORDER BY 1", mine)]
+                    for t in TABLES
+                ]
+
+            before = await theirs_now()
+            for asked in WITHOUT_ID.values():
+                for headers in (made.admin, made.api_key):
+                    answer = await made.client.request(asked.method, asked.path, headers=headers, json=asked.body)
+                    assert answer.status_code < 500, (asked, answer.text)
+                    assert SECRET.lower() not in answer.text.lower(), asked
+                    assert [text for text in told if text in answer.text] == [], asked
+            for path, name in FILTERS:
+                value = them.venue if name == "venue_id" else them.event
+                answer = await made.client.get(path, headers=made.admin, params={name: value})
+                assert (answer.status_code, answer.json()["data"]) == (200, []), path
+            assert await theirs_now() == before
+
+    asyncio.run(main())
+
+
+def test_an_organization_named_in_a_request_changes_nothing_about_whose_it_is(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database) as theirs:
+            them = await furnish(theirs, SECRET)
+            first = await theirs.app.services.accounts.bootstrap("Mine")
+            other = str(theirs.first.organization_id)
+            headers = {**bearer(first.admin_token), "X-Organization-ID": other, "X-Tenant-ID": other}
+            params = {"organization_id": other, "tenant_id": other}
+            client = theirs.client
+            answer = await client.get(f"/api/events/{them.event}", headers=headers, params=params)
+            assert answer.status_code == 404
+            listed = await client.get("/api/events", headers=headers, params=params)
+            assert SECRET not in listed.text
+            made = await client.post("/api/venues", headers=headers, json={"name": "x", "organization_id": other})
+            assert made.status_code == 400
+            key = {"X-API-Key": first.api_key, "X-Organization-ID": other}
+            assert (await client.get("/api/events", headers=key)).status_code in (403, 404)
+
+    asyncio.run(main())
