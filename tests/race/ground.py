@@ -208,6 +208,19 @@ class Ground:
         await self.pass_time(await self.seconds_left() - seconds_before)
 
 
+def parts_of(app: Application) -> Parts:
+    """What the factories work with, out of an instance."""
+    services = app.services
+    return Parts(
+        database=app.database,
+        catalogue=app.catalogue,
+        seating=services.seating,
+        insight=services.insight,
+        accounts=services.accounts,
+        settings=app.settings,
+    )
+
+
 @asynccontextmanager
 async def ground(
     database: TestDatabase,
@@ -230,7 +243,7 @@ async def ground(
             stack.push_async_callback(app.close)
             apps.append(app)
         first = apps[0]
-        parts = Parts(first.database, first.catalogue, first.services.seating, first.services.accounts, first.settings)
+        parts = parts_of(first)
         organization = await make_organization(parts)
         if policy is not None:
             await first.services.accounts.store_policy(staff_call(organization), policy)

@@ -106,7 +106,9 @@ def hold_ttl_s(view: EventView, hold_type: ResolvedHoldType, endpoint_ttl_s: int
 
 def find_ordinals(layout: Layout, seats: Sequence[UUID]) -> list[int]:
     """Where these seats stand in the layout; any that do not are named."""
-    found = [layout.seat_index.get(seat.bytes) for seat in seats]
+    found = list(map(layout.seat_index.get, [seat.bytes for seat in seats]))
+    if None not in found:
+        return found  # type: ignore[return-value]
     unknown = [str(seat) for seat, ordinal in zip(seats, found, strict=True) if ordinal is None]
     if unknown:
         raise SeatNotFound("There is no such seat in this event.", seats=unknown)

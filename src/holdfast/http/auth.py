@@ -27,7 +27,8 @@ from holdfast.kernel.problems import Problem
 RawHeaders = Iterable[tuple[bytes, bytes]]
 
 REMEMBER_S: Final = 5.0
-CAPACITY: Final = 20_000
+GUEST_REMEMBER_S: Final = 300.0
+CAPACITY: Final = 50_000
 USER_AGENT_CHARS: Final = 300
 SAFE_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 
@@ -54,6 +55,20 @@ class Authenticator:
             return found[0]
         del self._known[authorization]
         return None
+
+    def known_at_once(self, authorization: bytes) -> Principal | None:
+        """The same, and a guest's new token too: nobody has to be asked about it. None where there is any doubt."""
+        known = self.remembered(authorization)
+        if known is not None or not authorization.startswith(b"Bearer ") or len(authorization) > MAX_CREDENTIAL_CHARS:
+            return known
+        try:
+            verified = self._accounts.guest_at_once(_bearer_token(authorization))
+        except Unauthorized:
+            return None
+        if verified is None:
+            return None
+        self._remember(authorization, *verified)
+        return verified[0]
 
     def forget(self, organization_id: UUID) -> None:
         """Someone of this organization was changed by this process: their credentials are looked at anew."""
@@ -104,7 +119,8 @@ class Authenticator:
             task.exception()  # nobody may be waiting for it any more
 
     def _remember(self, header: bytes, principal: Principal, good_for_s: float) -> None:
-        life_s = min(self._remember_s, good_for_s)
+        # A guest has no membership that could change: only the token's own end matters.
+        life_s = min(self._remember_s if principal.guest_event_id is None else GUEST_REMEMBER_S, good_for_s)
         if life_s <= 0:
             return
         while len(self._known) >= self._capacity:

@@ -88,6 +88,8 @@ def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
 
 class _ReserveProtocol(HttpToolsProtocol):
     _services: Services
+    _defaults: list[tuple[bytes, bytes]] | None = None
+    _default_bytes = b""
 
     def on_headers_complete(self) -> None:
         url = self.url
@@ -141,7 +143,7 @@ class _ReserveProtocol(HttpToolsProtocol):
         authorization = known.get(b"authorization")
         if authorization is None or not _SLOW_HEADERS.isdisjoint(known):
             return False
-        principal = self._services.authenticator.remembered(authorization)
+        principal = self._services.authenticator.known_at_once(authorization)
         event_id, seat_id = parse_id(self.url[_EVENT].decode("latin-1")), parse_id(self.url[_SEAT].decode("latin-1"))
         if principal is None or event_id is None or seat_id is None:
             return False
@@ -194,6 +196,14 @@ class _ReserveProtocol(HttpToolsProtocol):
         status, headers, body = problem_answer(error, request_id)
         self._write(cycle, status, _lines(headers) + _SECURITY, body, request_id)
 
+    def _default_lines(self) -> bytes:
+        """The server's own headers (the date), put together once for each time the server changes them."""
+        shared = type(self)
+        if shared._defaults is not self.server_state.default_headers:
+            shared._defaults = self.server_state.default_headers
+            shared._default_bytes = _lines(shared._defaults)
+        return shared._default_bytes
+
     def _write(self, cycle: _ShortCycle, status: int, head: bytes, body: bytes, request_id: str) -> None:
         if cycle.disconnected or self.transport.is_closing():
             return
@@ -202,7 +212,7 @@ class _ReserveProtocol(HttpToolsProtocol):
             b"%b%b%b%bcontent-length: %d\r\nx-request-id: %b\r\n\r\n%b"
             % (
                 _STATUS[status],
-                _lines(self.server_state.default_headers),
+                self._default_lines(),
                 closing,
                 head,
                 len(body),

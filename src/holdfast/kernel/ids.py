@@ -11,35 +11,27 @@ __all__ = ["FastUUID", "new_id", "parse_id"]
 
 # FastUUID is a uuid.UUID made in C: ten times cheaper to create and to send, which shows in every batch.
 
-_RANDOM_BLOCK: Final = 10 * 512
-_pool = b""
-_pool_at = 0
+_BLOCK: Final = 512
+_tails: list[bytes] = []
 
 
-def _ten_random_bytes() -> bytes:
-    """os.urandom in blocks: one system call for 512 ids instead of one each."""
-    global _pool, _pool_at
-    if _pool_at >= len(_pool):
-        _pool = os.urandom(_RANDOM_BLOCK)
-        _pool_at = 0
-    _pool_at += 10
-    return _pool[_pool_at - 10 : _pool_at]
+def _more_tails() -> None:
+    """The random ten bytes of many ids at once, with version and variant set: one system call for 512 of them."""
+    block = bytearray(os.urandom(10 * _BLOCK))
+    for at in range(0, len(block), 10):
+        block[at] = 0x70 | block[at] & 0x0F
+        block[at + 2] = 0x80 | block[at + 2] & 0x3F
+    _tails.extend(bytes(block[at : at + 10]) for at in range(0, len(block), 10))
 
 
-def _forget_random_bytes() -> None:
-    global _pool
-    _pool = b""
-
-
-os.register_at_fork(after_in_child=_forget_random_bytes)
+os.register_at_fork(after_in_child=_tails.clear)  # two processes must not deal out the same ones
 
 
 def new_id() -> uuid.UUID:
     """A UUIDv7: its first 48 bits are the time in milliseconds, so that new rows land side by side in an index."""
-    tail = int.from_bytes(_ten_random_bytes(), "big")
-    head = (time.time_ns() // 1_000_000) << 80
-    value = (head | tail) & ~(0xF << 76) & ~(0x3 << 62) | (0x7 << 76) | (0x2 << 62)
-    return FastUUID(value.to_bytes(16, "big"))
+    if not _tails:
+        _more_tails()
+    return FastUUID((time.time_ns() // 1_000_000).to_bytes(6, "big") + _tails.pop())
 
 
 def parse_id(text: str) -> uuid.UUID | None:
