@@ -2,7 +2,9 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
+import asyncpg
 import httpx
 import pytest
 
@@ -58,7 +60,7 @@ async def states(made: Stage) -> tuple[dict[int, tuple[str, str | None]], dict[s
 
 
 async def assert_sound(made: Stage) -> None:
-    verdict = await check_event(made.app.database, made.first.organization_id, made.event_id)
+    verdict = await check_event(made.app.database, made.first.organization_id, UUID(made.event_id))
     assert [invariant for invariant in verdict if not invariant.ok] == []
 
 
@@ -364,5 +366,36 @@ def test_a_native_hold_and_a_booking_lock_keep_each_other_out(database: TestData
         assert await Till(made, "s-2", once).does("lock", 2)
         assert await Till(made, "s-2", once).does("lock", 2)  # the first answer again
         refused(await Till(made, "s-2", once).ask("lock", 3), 422, "idempotency_key_reused")
+
+    run(database, check)
+
+
+def test_a_cancel_that_commits_first_wins_over_a_sale_under_way(database: TestDatabase) -> None:
+    async def check(made: Stage) -> None:
+        till = Till(made, "s-1")
+        assert await till.does("lock", 0, places=2, holdType="RESERVED")  # which a cancel does not give back
+        before = await contents(made)
+        connection = await asyncpg.connect(made.database.owner)
+        try:
+            async with connection.transaction():
+                await connection.execute("SELECT own_event($1)", made.event_id)
+                under_way = [
+                    asyncio.create_task(till.ask("sale", 0)),
+                    asyncio.create_task(till.ask("sale", places=2)),
+                    asyncio.create_task(till.ask("directsale", 1)),
+                    asyncio.create_task(till.ask("directsale", places=1)),
+                    asyncio.create_task(till.ask("lock", 2)),
+                    asyncio.create_task(till.ask("lock", places=1)),
+                ]
+                await asyncio.sleep(0.5)  # each has seen an event on sale, and waits
+                assert not any(task.done() for task in under_way)
+                await connection.execute("UPDATE events SET status = 'cancelled' WHERE id = $1", made.event_id)
+        finally:
+            await connection.close()
+        answers = await asyncio.gather(*under_way)
+        assert [answer.text for answer in answers[:4]] == ["false"] * 4
+        for answer in answers[4:]:
+            refused(answer, 422, "EVENT_NOT_PUBLISHED")
+        assert await contents(made) == before
 
     run(database, check)

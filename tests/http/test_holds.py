@@ -113,7 +113,7 @@ def test_a_request_for_many_is_looked_at_closely(database: TestDatabase) -> None
         buyer = await made.buyer()
         path = f"/api/events/{made.event_id}/holds"
         seat = made.seats[0]["id"]
-        for body in (
+        bodies: list[dict[str, Any]] = [
             {},
             {"seats": [], "ga": []},
             {"seats": [seat, seat]},
@@ -127,7 +127,8 @@ def test_a_request_for_many_is_looked_at_closely(database: TestDatabase) -> None
             {"ga": [{"zone_id": "pit", "quantity": 1}, {"zone_id": "pit", "quantity": 1}]},
             {"ga": [{"zone_id": "stalls", "quantity": 1}]},
             {"seats": [seat], "holdType": "NOPE"},
-        ):
+        ]
+        for body in bodies:
             refused(await made.post(path, body, buyer), 400, "invalid_request")
         refused(await made.post(path, {"ga": [{"zone_id": "pit", "quantity": 11}]}, buyer), 422, "max_seats_exceeded")
         answer = await made.hold(buyer, *range(6), ga=[{"zone_id": "pit", "quantity": 5}])

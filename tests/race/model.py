@@ -63,6 +63,9 @@ class Hall:
         seat = self.seats[n]
         return "available" if seat.state == "held" and not self.alive(seat.hold) else seat.state
 
+    def in_state(self, state: str) -> list[int]:
+        return [n for n in range(len(self.seats)) if self.state(n) == state]
+
     def held_places(self, owner: Owner | None = None) -> int:
         return sum(h.quantity for h in self._live_places(owner))
 

@@ -24,11 +24,11 @@ from holdfast.workers.expire_holds import ExpireHolds
 from tests.conftest import TestDatabase
 from tests.factories import PublishedEvent, theatre_config
 from tests.race.ground import Ground, changed, ground, selection
-from tests.race.model import Hall, Hold, Seat
+from tests.race.model import BOOKING_MINUTES, Hall, Hold, Seat
 
 T = TypeVar("T")
 
-EXAMPLES = 200
+EXAMPLES = 300
 STEPS = 25
 SEATS = 4
 PLACES = 5
@@ -211,17 +211,18 @@ class History(RuleBasedStateMachine):
             expected = getattr(self.model, verb)(session, seats, places)
             self.same(expected, self.ask_booking(verb, session, seats, places))
 
-    @rule(
-        verb=st.sampled_from(["sale", "sale", "unlock"]),
-        session=sessions,
-        most=st.integers(1, SEATS),
-        places=some_places,
-    )
-    def end_what_was_locked(self, verb: str, session: str, most: int, places: int) -> None:
+    @rule(verb=st.sampled_from(["sale", "unlock"]), most=st.integers(1, SEATS), places=some_places, late=st.booleans())
+    def end_what_was_locked(self, verb: str, most: int, places: int, late: bool) -> None:
         """A random selection is seldom exactly a session's: this one is, or was until its time was over."""
         held = [(n, seat.hold) for n, seat in enumerate(self.model.seats) if seat.state == "held"]
-        mine = [n for n, hold in held if hold is not None and hold.owner == session]
-        self.end_anything(verb, session, mine[:most], min(places, self.model.held_places(session)))
+        locked = [(hold.owner, n) for n, hold in held if hold is not None and hold.owner.startswith("session")]
+        if locked:
+            session = locked[0][0]
+            mine = [n for owner, n in locked if owner == session]
+            places = min(places, self.model.held_places(session))
+            if late:
+                self.pass_time(BOOKING_MINUTES, sweep=False)
+            self.end_anything(verb, session, mine[:most], places)
 
     @rule(seats=some_seats, places=some_places)
     def direct_sale(self, seats: list[int], places: int) -> None:
@@ -232,13 +233,15 @@ class History(RuleBasedStateMachine):
     @rule(seats=some_seats, places=some_places, sold=st.booleans())
     def revert(self, seats: list[int], places: int, sold: bool) -> None:
         if sold:
-            seats = [n for n in range(SEATS) if self.model.state(n) == "sold"][: len(seats)]
+            seats = self.model.in_state("sold")[: len(seats)]
         if seats or places:
             self.same(self.model.revert(seats, places), self.ask_booking("revert_sale", "session-9", seats, places))
 
     # The organiser ---------------------------------------------------------------------------------------------------
-    @rule(seats=some_seats, force=st.booleans())
-    def block(self, seats: list[int], force: bool) -> None:
+    @rule(seats=some_seats, force=st.booleans(), sold=st.booleans())
+    def block(self, seats: list[int], force: bool, sold: bool) -> None:
+        if sold:
+            seats = self.model.in_state("sold")[: len(seats)]
         if seats:
             wanted = [self.event.seats[n] for n in seats]
             seating = self.g.apps[0].services.seating
@@ -248,7 +251,7 @@ class History(RuleBasedStateMachine):
     @rule(seats=some_seats, blocked=st.booleans())
     def unblock(self, seats: list[int], blocked: bool) -> None:
         if blocked:
-            seats = [n for n, seat in enumerate(self.model.seats) if seat.state == "blocked"]
+            seats = self.model.in_state("blocked")
         if seats:
             wanted = [self.event.seats[n] for n in seats]
             answer = self.code(self.g.apps[0].services.seating.unblock_seats(self.g.admin, self.event.id, wanted))

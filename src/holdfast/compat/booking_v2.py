@@ -17,6 +17,8 @@ from holdfast.holds.lifetime import BOOKING_V2_TTL_S
 from holdfast.holds.plan import any_time, find_hold_type, hold_ttl_s
 from holdfast.kernel.errors import (
     Conflict,
+    EventNotAvailable,
+    EventUnavailable,
     InvalidRequest,
     NotFound,
     Refusal,
@@ -174,6 +176,8 @@ class BookingV2:
             return await run_once(self._database, call, work, bool)
         except (NotInExpectedState, SeatHeldByAnother, SeatNotAvailable, ZoneAtCapacity):
             return False
+        except (EventNotAvailable, EventUnavailable) as refusal:  # it was on sale a moment ago
+            raise EventNotPublished(refusal.detail) from None
 
     async def _event(self, call: Call, event_id: UUID) -> EventView:
         view = await self._catalogue.fresh_event(call.organization_id, event_id)

@@ -66,17 +66,49 @@ class BatchRejected(Exception):
     """The database refused the batch as a whole: nothing of it was done."""
 
 
-class _Waiting:
-    __slots__ = ("arrived", "attempts", "doubtful", "future", "kept", "request", "sequence")
+Outcome = Held | Refusal
+Deliver = Callable[[Outcome], None]
 
-    def __init__(self, request: HoldRequest, future: "asyncio.Future[Held]", sequence: int) -> None:
+
+class _Waiting:
+    __slots__ = (
+        "arrived",
+        "attempts",
+        "deliver",
+        "doubtful",
+        "future",
+        "kept",
+        "outcome",
+        "request",
+        "sequence",
+    )
+
+    def __init__(
+        self, request: HoldRequest, deliver: Deliver, sequence: int, future: "asyncio.Future[Held] | None"
+    ) -> None:
         self.request = request
-        self.future = future
+        self.deliver = deliver
+        self.future = future  # of a caller who may give up waiting
         self.sequence = sequence
         self.arrived = time.monotonic()
         self.attempts = 0
-        self.doubtful = False  # an earlier try broke off, and may still be committed
         self.kept: list[PlacedHold] = []
+        self.doubtful = False  # a try of it was broken off, and may have been committed
+        self.outcome: Outcome | None = None
+
+    @property
+    def gone(self) -> bool:
+        return self.future is not None and self.future.done()
+
+    def settle(self, outcome: Outcome) -> None:
+        """Once only: whatever comes later is not heard."""
+        if self.outcome is not None:
+            return
+        self.outcome = outcome
+        try:
+            self.deliver(outcome)
+        except Exception:  # the hold is made; that its answer cannot be written must not harm the batch's others
+            log.exception("hold_not_delivered")
 
 
 QueueKey = tuple[UUID, bool]  # organization, and whether the requests are for places instead of seats
@@ -135,14 +167,27 @@ class Combiner:
 
     def submit(self, request: HoldRequest) -> "asyncio.Future[Held]":
         """Queues a request of seats alone or of places alone; the future brings its holds or raises its refusal."""
+        future: asyncio.Future[Held] = asyncio.get_running_loop().create_future()
+
+        def deliver(outcome: Outcome) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, Held):
+                future.set_result(outcome)
+            else:
+                future.set_exception(outcome)
+
+        self.enqueue(request, deliver, future)
+        return future
+
+    def enqueue(self, request: HoldRequest, deliver: Deliver, future: "asyncio.Future[Held] | None" = None) -> None:
+        """The same with a function to call, which costs less than a future."""
         if self._lost_since is not None and time.monotonic() - self._lost_since > PATIENCE_S:
             raise Overloaded("The database cannot be reached. Please try again in a moment.", retry_after_s=2)
         if self._closing or self._waiting >= self._queue_limit:
             raise Overloaded("Too many people are asking at once. Please try again in a moment.", retry_after_s=1)
         self._sequence += 1
-        waiting = _Waiting(request, asyncio.get_running_loop().create_future(), self._sequence)
-        self._enqueue(waiting)
-        return waiting.future
+        self._enqueue(_Waiting(request, deliver, self._sequence, future))
 
     # Queues ------------------------------------------------------------------------------------------------------
     def _enqueue(self, waiting: _Waiting, *, first: bool = False) -> None:
@@ -180,11 +225,11 @@ class Combiner:
             if batch.claims >= self._batch_size:
                 break
             waiting = queue.popleft()
-            if waiting.future.done():  # the caller went away
+            if waiting.gone:
                 self._waiting -= 1
             elif now - waiting.arrived > self._deadline_s:
                 self._waiting -= 1
-                waiting.future.set_exception(
+                waiting.settle(
                     Overloaded("This took too long because of the crowd. Please try again.", retry_after_s=1)
                 )
             else:
@@ -202,7 +247,7 @@ class Combiner:
                 leader.followers.setdefault(key, []).append(waiting)
                 return
         if request.limited:
-            mine = {request.user_id, request.ip if request.ip_limit is not None else request.user_id}
+            mine: set[object] = {request.user_id} if request.ip_limit is None else {request.user_id, request.ip}
             if not batch.users.isdisjoint(mine):
                 passed_over.append(waiting)
                 return
@@ -287,8 +332,8 @@ class Combiner:
             if held is not None:
                 self._conclude(waiting, held)
             elif now - waiting.arrived > self._deadline_s:
-                _refuse(waiting, Overloaded("The database cannot be reached. Please try again.", retry_after_s=2))
-        return [w for w in members if not w.future.done()]
+                waiting.settle(Overloaded("The database cannot be reached. Please try again.", retry_after_s=2))
+        return [w for w in members if w.outcome is None and not w.gone]
 
     async def _is_its_own(self, waiting: _Waiting) -> bool:
         """Whether what stands in a request's way is what an earlier, broken-off try of it placed; answers it if so."""
@@ -304,19 +349,17 @@ class Combiner:
 
     # Outcomes ----------------------------------------------------------------------------------------------------
     def _conclude(self, waiting: _Waiting, outcome: Held | Unsettled | Refusal) -> None:
-        if waiting.future.done():
-            return
         if isinstance(outcome, Held):
             if waiting.kept:
                 outcome = Held(sorted(waiting.kept + outcome.holds, key=lambda h: h.ordinal or 0), outcome.decided_at)
-            waiting.future.set_result(outcome)
+            waiting.settle(outcome)
         elif isinstance(outcome, Refusal):
-            _refuse(waiting, outcome)
+            waiting.settle(outcome)
         else:
             waiting.attempts += 1
             if waiting.attempts >= MAX_ATTEMPTS:
                 first = outcome.remaining.seats[0].ordinal if outcome.remaining.seats else 0
-                _refuse(waiting, held_by_another(first, 0))
+                waiting.settle(held_by_another(first, 0))
                 return
             waiting.request = outcome.remaining
             waiting.kept += outcome.kept
@@ -334,14 +377,13 @@ class Combiner:
                 if answer is None or mine or not known_in_time:
                     requeue.append(waiting)
                 else:
-                    _refuse(waiting, answer[0])
+                    waiting.settle(_another(answer[0]))
         for waiting in sorted(requeue, key=lambda w: w.sequence, reverse=True):
             self._enqueue(waiting, first=True)
 
     def _fail(self, members: Sequence[_Waiting], reason: str) -> None:
         for waiting in members:
-            _refuse(
-                waiting,
+            waiting.settle(
                 ReservationFailed("The reservation could not be made. Nothing was changed.", reason=reason),
             )
 
@@ -352,22 +394,18 @@ def _alone(waiting: _Waiting) -> _Batch:
     return batch
 
 
-def _refuse(waiting: _Waiting, refusal: Refusal) -> None:
-    if not waiting.future.done():
-        waiting.future.set_exception(refusal)
-
-
 def _shared_answer(leader: _Waiting, key: SeatKey) -> tuple[Refusal, bool] | None:
     """What the leader's outcome says about the seat for others, and whether it is the leader's own new hold."""
-    if not leader.future.done() or leader.future.cancelled():
-        return None
-    refusal = leader.future.exception()
-    if refusal is None:
-        held = leader.future.result()
-        for hold in held.holds:
+    outcome = leader.outcome
+    if isinstance(outcome, Held):
+        for hold in outcome.holds:
             if hold.ordinal == key[1] and hold.created:
-                return held_by_another(key[1], seconds_between(held.decided_at, hold.held_until)), True
-        return None
-    if isinstance(refusal, SeatHeldByAnother | SeatNotAvailable) and refusal.facts.get("ordinal") == key[1]:
-        return type(refusal)(refusal.detail, **refusal.facts), False
+                return held_by_another(key[1], seconds_between(outcome.decided_at, hold.held_until)), True
+    elif isinstance(outcome, SeatHeldByAnother | SeatNotAvailable) and outcome.facts.get("ordinal") == key[1]:
+        return outcome, False
     return None
+
+
+def _another(refusal: Refusal) -> Refusal:
+    """One for each: an exception is changed by being raised."""
+    return type(refusal)(refusal.detail, **refusal.facts)

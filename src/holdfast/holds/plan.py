@@ -21,7 +21,7 @@ from holdfast.kernel.errors import (
 from holdfast.kernel.ids import new_id
 from holdfast.seating.access import check_zone_access
 from holdfast.seating.layout import AccessMode, Layout, Zone
-from holdfast.seating.view import EventView
+from holdfast.seating.view import EventView, HoldTerms
 
 
 class PlacesAsked(msgspec.Struct, frozen=True):
@@ -58,36 +58,60 @@ def any_time(call: Call, hold_type: HoldType) -> bool:
     return call.principal.actor in (Actor.ADMIN, Actor.API) and hold_type.name != CART
 
 
-def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int) -> HoldRequest:
-    """The claims to make for this caller, or the refusal that comes before any seat is looked at."""
-    resolved = find_hold_type(view, asked.hold_type, BookingState.LOCKED)
-    if call.principal.actor is Actor.CUSTOMER and Actor.CUSTOMER not in resolved.hold_type.release_api:
+def hold_terms(view: EventView, call: Call, name: str | None, endpoint_ttl_s: int) -> HoldTerms:
+    """On what terms this caller may hold; the same for everyone alike, so it is worked out once for each view."""
+    actor = call.principal.actor
+    key = (name, actor, endpoint_ttl_s)
+    known = view.terms.get(key)
+    if known is not None:
+        return known
+    resolved = find_hold_type(view, name, BookingState.LOCKED)
+    if actor is Actor.CUSTOMER and Actor.CUSTOMER not in resolved.hold_type.release_api:
         # Who could not let go of it again may not take it: business holds are the organiser's to place.
         raise HoldTypeNotPermitted(
             f"The hold type {resolved.name} is placed by organisers only.", hold_type=resolved.name
         )
-    ordinals = find_ordinals(view.layout, asked.seats)
-    places = _find_places(view.layout, asked.places)
-    if not view.layout.all_public:
-        zones = [view.layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
-        require_access(call, zones, whitelisted=whitelisted)
+    limited = actor is Actor.CUSTOMER
     policy = view.effective_policy
-    _require_few(call, len(ordinals) + sum(q for _, q in places), policy.max_seats_per_booking, bulk_max)
-    limited = call.principal.actor is Actor.CUSTOMER
-    return HoldRequest(
-        organization_id=call.organization_id,
-        event_id=view.id,
-        seats=tuple(SeatWanted(o, view.layout.zone_nos[o], new_id()) for o in sorted(ordinals)),
-        places=tuple(PlacesWanted(zone.zone_no, quantity, new_id()) for zone, quantity in places),
-        user_id=call.principal.user_id,
-        session_id=asked.session_id,
-        actor=call.principal.actor.value,
-        source=asked.source,
+    terms = HoldTerms(
         hold_type=resolved.name,
-        ttl_s=hold_ttl_s(view, resolved, asked.endpoint_ttl_s),
+        ttl_s=hold_ttl_s(view, resolved, endpoint_ttl_s),
         any_time=any_time(call, resolved.hold_type),
         user_limit=policy.max_holds_per_user if limited else None,
         ip_limit=policy.max_holds_per_ip if limited else None,
+    )
+    view.terms[key] = terms
+    return terms
+
+
+def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int) -> HoldRequest:
+    """The claims to make for this caller, or the refusal that comes before any seat is looked at."""
+    terms = hold_terms(view, call, asked.hold_type, asked.endpoint_ttl_s)
+    layout = view.layout
+    ordinals = find_ordinals(layout, asked.seats)
+    places = _find_places(layout, asked.places) if asked.places else []
+    if not layout.all_public:
+        zones = [layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
+        require_access(call, zones, whitelisted=whitelisted)
+    quantity = len(ordinals) + sum(q for _, q in places) if places else len(ordinals)
+    if quantity > 1:
+        _require_few(call, quantity, view.effective_policy.max_seats_per_booking, bulk_max)
+        ordinals.sort()
+    principal = call.principal
+    return HoldRequest(
+        organization_id=principal.organization_id,
+        event_id=view.id,
+        seats=tuple([SeatWanted(o, layout.zone_nos[o], new_id()) for o in ordinals]),
+        places=tuple([PlacesWanted(zone.zone_no, quantity, new_id()) for zone, quantity in places]),
+        user_id=principal.user_id,
+        session_id=asked.session_id,
+        actor=principal.actor.value,
+        source=asked.source,
+        hold_type=terms.hold_type,
+        ttl_s=terms.ttl_s,
+        any_time=terms.any_time,
+        user_limit=terms.user_limit,
+        ip_limit=terms.ip_limit,
         ip=call.ip,
         user_agent=call.user_agent,
         request_id=call.request_id,

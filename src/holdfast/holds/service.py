@@ -1,7 +1,6 @@
 """Holds: placing, releasing, moving, extending and listing them."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -42,6 +41,8 @@ from holdfast.store.postgres.idempotency import run_once
 
 HOLDS = Counter("holdfast_holds_total", "Holds placed", ["hold_type"])
 BULK_RELEASE_MAX = 100_000
+
+Deliver = Callable[[EventView, Held | Refusal], None]
 
 
 class HoldView(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,18 +96,6 @@ class HoldPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-class Submitted:
-    """A request on its way through the batching writer."""
-
-    __slots__ = ("call", "future", "hold_type", "view")
-
-    def __init__(self, future: "asyncio.Future[Held]", call: Call, view: EventView, hold_type: str) -> None:
-        self.future = future
-        self.call = call
-        self.view = view
-        self.hold_type = hold_type
-
-
 _counters: dict[str, Any] = {}
 
 
@@ -146,42 +135,38 @@ class HoldsService:
             else:
                 placement = await self._hold_alone(call, view, request)
         except Refusal as refusal:
-            _name_places(refusal, view)
-            self._refusals.note(call, event_id, refusal)
-            raise
+            named = _named(refusal, view)
+            self._refusals.note(call, event_id, named)
+            raise named from refusal
         if placement.created:
             _count(request.hold_type, len(placement.holds))
         return placement
 
-    def submit(self, call: Call, event_id: UUID, asked: HoldsAsked) -> "Submitted | None":
-        """`hold_seats` without a wait, for the hottest route: none where anything would have to be read first."""
+    def submit(self, call: Call, event_id: UUID, asked: HoldsAsked, deliver: Deliver) -> bool:
+        """`hold_seats` without a wait, for the hottest route: `deliver` is called with what became of it. False where
+        anything would have to be read first, or looked at afresh: nothing has been done then."""
         view = self._catalogue.peek(call.organization_id, event_id)
-        if view is None or call.idempotency is not None or not view.layout.all_public:
-            return None
+        if view is None or not view.on_sale() or not view.layout.all_public or call.idempotency is not None:
+            return False
         try:
             self._require_own_event(call, view)
-            self._require_saleable(call, view, asked, view.database_now())
             request = plan_hold(view, call, asked, whitelisted=False, bulk_max=self._settings.bulk_seats_max)
             if not self._fits_a_batch(request):
-                return None
-            return Submitted(self._combiner.submit(request), call, view, request.hold_type)
-        except (EventNotAvailable, EventUnavailable, EventSalesClosed):
-            return None  # not without a fresh look
+                return False
+
+            def settled(outcome: Held | Refusal) -> None:
+                if isinstance(outcome, Refusal):
+                    outcome = _named(outcome, view)
+                    self._refusals.note(call, event_id, outcome)
+                elif outcome.created:
+                    _count(request.hold_type, len(outcome.holds))
+                deliver(view, outcome)
+
+            self._combiner.enqueue(request, settled)
         except Refusal as refusal:
             self._refusals.note(call, event_id, refusal)
             raise
-
-    def finish(self, submitted: "Submitted", done: "asyncio.Future[Held]") -> Placement:
-        """What became of it; raises its refusal."""
-        try:
-            placement = placement_of(submitted.view, done.result())
-        except Refusal as refusal:
-            _name_places(refusal, submitted.view)
-            self._refusals.note(submitted.call, submitted.view.id, refusal)
-            raise
-        if placement.created:
-            _count(submitted.hold_type, len(placement.holds))
-        return placement
+        return True
 
     async def _event(self, call: Call, event_id: UUID) -> EventView:
         view = await self._catalogue.event(call.organization_id, event_id)
@@ -313,8 +298,7 @@ class HoldsService:
         try:
             return await run_once(self._database, call, work, Placement)
         except Refusal as refusal:
-            _name_places(refusal, view)
-            raise
+            raise _named(refusal, view) from refusal
 
     async def extend_hold(self, call: Call, hold_id: UUID) -> HoldView:
         """A new life for the owner's hold, up to the policy's `max_hold_minutes` from its creation."""
@@ -495,13 +479,14 @@ def _page(views: list[HoldView], limit: int) -> HoldPage:
     return HoldPage(views[:limit], str(views[limit - 1].hold_id) if more else None)
 
 
-def _name_places(refusal: Refusal, view: EventView | None) -> None:
+def _named(refusal: Refusal, view: EventView | None) -> Refusal:
     """The writer speaks of ordinals; the caller knows seats and zones by their ids."""
-    ordinal = refusal.facts.pop("ordinal", None)
-    zone_no = refusal.facts.pop("zone_no", None)
-    if view is None:
-        return
+    facts = dict(refusal.facts)
+    ordinal, zone_no = facts.pop("ordinal", None), facts.pop("zone_no", None)
+    if view is None or (ordinal is None and zone_no is None):
+        return refusal
     if ordinal is not None:
-        refusal.facts["seat_id"] = str(view.layout.seat_uuid(ordinal))
+        facts["seat_id"] = str(view.layout.seat_uuid(ordinal))
     if zone_no is not None:
-        refusal.facts["zone_id"] = view.layout.zones[zone_no].zone_id
+        facts["zone_id"] = view.layout.zones[zone_no].zone_id
+    return type(refusal)(refusal.detail, **facts)

@@ -244,8 +244,13 @@ _CONTROLS: Final = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)))
 def user_agent_of(headers: RawHeaders) -> str | None:
     for name, value in headers:
         if name == b"user-agent":
-            return value[: 4 * USER_AGENT_CHARS].decode("latin-1").translate(_CONTROLS)[:USER_AGENT_CHARS] or None
+            return user_agent_text(value)
     return None
+
+
+@lru_cache(maxsize=4096)
+def user_agent_text(raw: bytes) -> str | None:
+    return raw[: 4 * USER_AGENT_CHARS].decode("latin-1").translate(_CONTROLS)[:USER_AGENT_CHARS] or None
 
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

@@ -1,13 +1,16 @@
 """The shape of `POST /api/events/{event}/seats/{seat}/reserve`: its body and its answer."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
 
-from holdfast.holds.service import HoldView, Placement
+from holdfast.holds.claims import Held, seconds_between
+from holdfast.holds.service import Placement
 from holdfast.http.problem import invalid_body
+from holdfast.seating.view import EventView
 
 
 class ReserveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -65,12 +68,39 @@ def reserved(placement: Placement) -> Reserved:
         held_until_unix=hold.held_until_unix,
         expires_in_seconds=hold.expires_in_seconds,
         hold_type=hold.hold_type,
-        message=message_for(hold, placement.created),
+        message=message_for(hold.expires_in_seconds, placement.created),
     )
 
 
-def message_for(hold: HoldView, created: bool) -> str:
-    lasting = _lasting(hold.expires_in_seconds)
+def reserved_now(view: EventView, held: Held) -> Reserved:
+    """The same straight from the writer's outcome, for the short way."""
+    hold = held.holds[0]
+    ordinal, held_until = hold.ordinal, hold.held_until
+    assert ordinal is not None
+    layout = view.layout
+    zone = layout.zones[hold.zone_no]
+    expires_in = seconds_between(held.decided_at, held_until)
+    return Reserved(
+        hold_id=hold.hold_id,
+        seat_id=layout.seat_uuid(ordinal),
+        seat_label=layout.seat_ids[ordinal],
+        event_id=view.id,
+        zone_id=zone.zone_id,
+        block_name=zone.name,
+        row=layout.rows[ordinal],
+        seat_number=layout.numbers[ordinal],
+        status="held",
+        held_until=held_until,
+        held_until_unix=None if held_until is None else int(held_until.timestamp()),
+        expires_in_seconds=expires_in,
+        hold_type=hold.hold_type,
+        message=message_for(expires_in, hold.created),
+    )
+
+
+@lru_cache(maxsize=10_000)
+def message_for(expires_in: int | None, created: bool) -> str:
+    lasting = _lasting(expires_in)
     if not created:
         return f"You already hold this seat{lasting}."
     return f"Seat reserved{lasting}. Proceed to checkout."

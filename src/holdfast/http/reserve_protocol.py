@@ -7,29 +7,25 @@ Anything else about the route goes the ordinary way through the framework, which
 Measured against the ordinary way in docs/decisions/0006.
 """
 
-import asyncio
 from http import HTTPStatus
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
-import structlog
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.accounts.principal import Call
+from holdfast.accounts.principal import Call, Principal
 from holdfast.holds.claims import Held
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked
-from holdfast.holds.service import Submitted
 from holdfast.http.api import SECURITY_HEADERS
-from holdfast.http.auth import client_ip, require_scope, user_agent_of
+from holdfast.http.auth import client_ip, user_agent_text
 from holdfast.http.envelope import Data
 from holdfast.http.problem import chosen_request_id, problem_answer
-from holdfast.http.reserve import parse_reserve, reserved
+from holdfast.http.reserve import parse_reserve, reserved_now
 from holdfast.http.services import Services
+from holdfast.kernel.errors import Refusal
 from holdfast.kernel.ids import parse_id
-
-log = structlog.get_logger("holdfast.http")
+from holdfast.seating.view import EventView
 
 PREFIX: Final = b"/api/events/"
 MIDDLE: Final = b"/seats/"
@@ -42,6 +38,7 @@ _LENGTH: Final = _SEAT.stop + len(SUFFIX)
 BODY_LIMIT: Final = 4096
 
 # Headers that ask for more than the short way does.
+# (An API key, with its scopes, is one of them: only people's tokens come this way.)
 _SLOW_HEADERS: Final = frozenset((b"idempotency-key", b"x-api-key", b"expect", b"upgrade", b"transfer-encoding"))
 
 _encoder = msgspec.json.Encoder()
@@ -91,6 +88,19 @@ class _ReserveProtocol(HttpToolsProtocol):
     _defaults: list[tuple[bytes, bytes]] | None = None
     _default_bytes = b""
 
+    def on_message_begin(self) -> None:
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self.scope = None  # type: ignore[assignment]  # made when the ordinary way needs it
+
+    def _ordinary_headers_complete(self) -> None:
+        url, headers, expected = self.url, self.headers, self.expect_100_continue
+        super().on_message_begin()
+        self.url, self.expect_100_continue = url, expected
+        self.headers.extend(headers)  # the list that the new scope holds
+        super().on_headers_complete()
+
     def on_headers_complete(self) -> None:
         url = self.url
         if (
@@ -105,7 +115,7 @@ class _ReserveProtocol(HttpToolsProtocol):
             keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
             self.cycle = _ShortCycle(keep_alive)  # type: ignore[assignment]
             return
-        super().on_headers_complete()
+        self._ordinary_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         cycle: Any = self.cycle
@@ -133,7 +143,7 @@ class _ReserveProtocol(HttpToolsProtocol):
     def _hand_over(self, cycle: _ShortCycle) -> None:
         """The ordinary way, with what has been read of the body."""
         self.cycle = None  # type: ignore[assignment]
-        super().on_headers_complete()
+        self._ordinary_headers_complete()
         super().on_body(bytes(cycle.body))
 
     def _reserve(self, cycle: _ShortCycle) -> bool:
@@ -148,49 +158,37 @@ class _ReserveProtocol(HttpToolsProtocol):
         if principal is None or event_id is None or seat_id is None:
             return False
         request_id = chosen_request_id(known.get(b"x-request-id"))
+
+        def answer(view: EventView, outcome: Held | Refusal) -> None:
+            if isinstance(outcome, Held):
+                status, body = 201 if outcome.created else 200, _encoder.encode(Data(reserved_now(view, outcome)))
+                self._write(cycle, status, _FIXED, body, request_id)
+            else:
+                self._answer_problem(cycle, outcome, request_id)
+
         try:
-            submitted = self._submit(cycle, principal, event_id, seat_id, known, request_id)
+            wanted = parse_reserve(bytes(cycle.body))
+            call = self._call(principal, known, request_id)
+            asked = HoldsAsked(
+                seats=(seat_id,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
+            )
+            return self._services.holds.submit(call, event_id, asked, answer)
         except Exception as error:
             self._answer_problem(cycle, error, request_id)
             return True
-        if submitted is None:
-            return False
-        submitted.future.add_done_callback(lambda done: self._answer(cycle, submitted, done, request_id))
-        return True
 
-    def _submit(
-        self,
-        cycle: _ShortCycle,
-        principal: Any,
-        event_id: UUID,
-        seat_id: UUID,
-        known: dict[bytes, bytes],
-        request_id: str,
-    ) -> Submitted | None:
-        wanted = parse_reserve(bytes(cycle.body))
+    def _call(self, principal: Principal, known: dict[bytes, bytes], request_id: str) -> Call:
         proxies = self._services.settings.trusted_proxies
-        call = Call(
+        ip = client_ip(self.client, self.headers, proxies) if proxies else (self.client[0] if self.client else None)
+        agent = known.get(b"user-agent")
+        return Call(
             principal=principal,
-            ip=client_ip(self.client, self.headers, proxies) if proxies else (self.client[0] if self.client else None),
-            user_agent=user_agent_of(((b"user-agent", known[b"user-agent"]),)) if b"user-agent" in known else None,
+            ip=ip,
+            user_agent=None if agent is None else user_agent_text(agent),
             request_id=request_id,
         )
-        require_scope(call, "holds")
-        asked = HoldsAsked(
-            seats=(seat_id,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
-        )
-        return self._services.holds.submit(call, event_id, asked)
 
     # Answers -----------------------------------------------------------------------------------------------------
-    def _answer(self, cycle: _ShortCycle, submitted: Submitted, done: "asyncio.Future[Held]", request_id: str) -> None:
-        try:
-            placement = self._services.holds.finish(submitted, done)
-            status, head, body = 201 if placement.created else 200, _FIXED, _encoder.encode(Data(reserved(placement)))
-        except Exception as error:
-            self._answer_problem(cycle, error, request_id)
-            return
-        self._write(cycle, status, head, body, request_id)
-
     def _answer_problem(self, cycle: _ShortCycle, error: Exception, request_id: str | None) -> None:
         request_id = request_id or chosen_request_id(None)
         status, headers, body = problem_answer(error, request_id)

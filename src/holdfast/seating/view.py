@@ -3,14 +3,25 @@
 import time
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
+from typing import Self
 from uuid import UUID
 
 import msgspec
 
 from holdfast.holds.hold_types import ResolvedHoldType
-from holdfast.seating.event import EventStatus, Price
+from holdfast.seating.event import ON_SALE, EventStatus, Price
 from holdfast.seating.layout import Layout
 from holdfast.seating.policy import PolicyValue, SeatingPolicy
+
+
+class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hold of one type gets from one kind of caller."""
+
+    hold_type: str
+    ttl_s: int | None
+    any_time: bool  # not bound by the sale window
+    user_limit: int | None
+    ip_limit: int | None
 
 
 class EventView(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +44,29 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     overrides: Mapping[str, PolicyValue]  # those that count: fields locked since are left out
     read_at: datetime  # by the database's clock
     read_monotonic: float  # by this process's
+
+    terms: dict[tuple[str | None, str, int], HoldTerms] = {}  # worked out as they are asked for
+    opens: float = float("-inf")  # the sale window by this process's monotonic clock; see `with_window`
+    closes: float = float("-inf")
+
+    def with_window(self) -> Self:
+        """With the sale window reckoned into `opens` and `closes`, for a check that costs two comparisons."""
+        if self.status not in ON_SALE:
+            return self
+        return msgspec.structs.replace(
+            self,
+            opens=self._monotonic(self.sale_start, float("-inf")),
+            closes=self._monotonic(self.sale_end, float("inf")),
+        )
+
+    def _monotonic(self, instant: datetime | None, otherwise: float) -> float:
+        if instant is None:
+            return otherwise
+        return self.read_monotonic + (instant - self.read_at).total_seconds()
+
+    def on_sale(self) -> bool:
+        """By what was read; the database asserts it again when it writes."""
+        return self.opens <= time.monotonic() <= self.closes
 
     def database_now(self) -> datetime:
         """The database's time, reckoned from when this view was read: its clock decides, not this machine's."""

@@ -251,7 +251,7 @@ def make_view(
         effective_policy=apply_overrides(policy or SeatingPolicy(), overrides),
         read_at=read_at,
         read_monotonic=read_monotonic,
-    )
+    ).with_window()
 
 
 # By their texts, which many events share and which seldom change.

@@ -1,6 +1,10 @@
 -- held → sold (convert), available → sold (direct sale), sold → available (revert sale).
 -- Each answers how many seats moved; the caller rolls back unless it was all of them.
 
+-- Asserted again where a sale is written: the caller shares the event's lock, so a cancel that commits first wins.
+CREATE OR REPLACE FUNCTION event_on_sale(p_org uuid, p_event uuid) RETURNS boolean LANGUAGE sql STABLE RETURN
+  EXISTS (SELECT FROM events e WHERE e.organization_id = p_org AND e.id = p_event AND e.status IN ('published', 'live'));
+
 -- Only the holds of this session convert, and only while they live by the database's clock.
 CREATE OR REPLACE FUNCTION convert_session_seats(
   p_org uuid, p_event uuid, p_ordinals integer[], p_session text, p_new_type text, p_types_when_sold text[],
@@ -21,6 +25,7 @@ BEGIN
       AND (s.held_until IS NULL OR s.held_until > holdfast_now())
       AND EXISTS (SELECT FROM holds h WHERE h.organization_id = p_org AND h.id = s.hold_id AND h.session_id = p_session
                   AND h.status = 'active')
+      AND event_on_sale(p_org, p_event)
     RETURNING new.ordinal, new.zone_no, new.version, old.hold_type, old.hold_id
   )
   SELECT array_agg(ordinal), array_agg(zone_no), array_agg(version), array_agg(hold_type), array_agg(hold_id), count(*)
@@ -159,6 +164,9 @@ BEGIN
   SELECT * INTO v_zone FROM event_zones z
   WHERE z.organization_id = p_org AND z.event_id = p_event AND z.zone_no = p_zone FOR UPDATE;
   v_now := holdfast_now();
+  IF p_verb IN ('convert', 'direct_sale') AND NOT event_on_sale(p_org, p_event) THEN
+    RETURN false;
+  END IF;
   IF p_verb IN ('convert', 'release') THEN
     SELECT d.holds, d.quantities, d.hold_types INTO v_hold, v_quantity, v_type
     FROM draw_session_places(p_org, p_event, p_zone, p_quantity, p_session,
