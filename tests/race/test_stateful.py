@@ -38,6 +38,7 @@ BOX_OFFICE = {"BOX_OFFICE": {"validStates": ["LOCKED", "SOLD"], "skipLockedState
 buyers = st.sampled_from(["buyer-1", "buyer-2"])
 sessions = st.sampled_from(["session-1", "session-2"])
 some_seats = st.lists(st.integers(0, SEATS - 1), unique=True, max_size=3)
+certain_seats = st.lists(st.integers(0, SEATS - 1), unique=True, min_size=1, max_size=3)
 one_seat = st.integers(0, SEATS - 1)
 some_places = st.sampled_from([0, 0, 1, 2, 3])
 one_of_many = st.integers(0, 30)
@@ -200,8 +201,11 @@ class History(RuleBasedStateMachine):
             self.world.run(ExpireHolds(self.g.apps[0].database).sweep(self.g.organization_id))
 
     # Booking v2 ------------------------------------------------------------------------------------------------------
-    @rule(session=sessions, seats=some_seats, places=some_places)
-    def lock(self, session: str, seats: list[int], places: int) -> None:
+    @rule(session=sessions, seats=certain_seats, places=some_places, free=st.booleans())
+    def lock(self, session: str, seats: list[int], places: int, free: bool) -> None:
+        if free:  # a random selection is seldom all free
+            seats = self.model.in_state("available")[: len(seats)]
+            places = min(places, self.model.free_places())
         if seats or places:
             self.same(self.model.lock(session, seats, places), self.ask_booking("lock", session, seats, places))
 
@@ -213,7 +217,7 @@ class History(RuleBasedStateMachine):
 
     @rule(verb=st.sampled_from(["sale", "unlock"]), most=st.integers(1, SEATS), places=some_places, late=st.booleans())
     def end_what_was_locked(self, verb: str, most: int, places: int, late: bool) -> None:
-        """A random selection is seldom exactly a session's: this one is, or was until its time was over."""
+        """Exactly what a session has, or had until its time was over."""
         held = [(n, seat.hold) for n, seat in enumerate(self.model.seats) if seat.state == "held"]
         locked = [(hold.owner, n) for n, hold in held if hold is not None and hold.owner.startswith("session")]
         if locked:
@@ -230,15 +234,16 @@ class History(RuleBasedStateMachine):
             expected = self.model.direct_sale(seats, places)
             self.same(expected, self.ask_booking("direct_sale", "session-9", seats, places, "BOX_OFFICE"))
 
-    @rule(seats=some_seats, places=some_places, sold=st.booleans())
+    @rule(seats=certain_seats, places=some_places, sold=st.booleans())
     def revert(self, seats: list[int], places: int, sold: bool) -> None:
         if sold:
             seats = self.model.in_state("sold")[: len(seats)]
+            places = min(places, self.model.sold_places)
         if seats or places:
             self.same(self.model.revert(seats, places), self.ask_booking("revert_sale", "session-9", seats, places))
 
     # The organiser ---------------------------------------------------------------------------------------------------
-    @rule(seats=some_seats, force=st.booleans(), sold=st.booleans())
+    @rule(seats=certain_seats, force=st.booleans(), sold=st.booleans())
     def block(self, seats: list[int], force: bool, sold: bool) -> None:
         if sold:
             seats = self.model.in_state("sold")[: len(seats)]
@@ -248,7 +253,7 @@ class History(RuleBasedStateMachine):
             answer = self.code(seating.block_seats(self.g.admin, self.event.id, wanted, "camera", force=force))
             self.same(self.model.block(seats, force), answer if isinstance(answer, str) else "blocked")
 
-    @rule(seats=some_seats, blocked=st.booleans())
+    @rule(seats=certain_seats, blocked=st.booleans())
     def unblock(self, seats: list[int], blocked: bool) -> None:
         if blocked:
             seats = self.model.in_state("blocked")

@@ -11,7 +11,6 @@ import msgspec
 from holdfast.accounts.credentials import (
     GUEST_TTL_S,
     MAX_TOKEN_TTL_S,
-    SCOPES,
     TOKEN_TTL_S,
     ApiKeyText,
     TokenClaims,
@@ -19,6 +18,7 @@ from holdfast.accounts.credentials import (
     at_least,
     new_api_key,
 )
+from holdfast.accounts.inputs import read_scopes, read_tiers, require_texts
 from holdfast.accounts.principal import Call, Principal, Role
 from holdfast.accounts.records import (
     OPERATOR,
@@ -56,14 +56,11 @@ from holdfast.kernel.errors import EventNotFound, Forbidden, InvalidRequest, Not
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import Problem
 from holdfast.seating.policy import SeatingPolicy, parse_policy
-from holdfast.seating.reading import text_fault
 from holdfast.store.postgres import accounts as store
 from holdfast.store.postgres.database import Database, Transaction
 from holdfast.store.postgres.idempotency import run_once
 
 BOOTSTRAP_TTL_S = 7 * 86_400
-NAME_CHARS = 200
-MAX_TIERS = 50
 
 Changed = Callable[[UUID], None]
 
@@ -82,7 +79,7 @@ class AccountsService:
     # Starting -----------------------------------------------------------------------------------------------
     async def create_tenant(self, name: str) -> tuple[UUID, str]:
         """The tenant's id and its first API key."""
-        _require_texts({"/tenant": name})
+        require_texts({"/tenant": name})
         key = new_api_key(new_id(), of_tenant=True)
         async with self._database.transaction(tenant_id=key.owner_id) as tx:
             await store.insert_tenant(tx, key.owner_id, name)
@@ -90,7 +87,7 @@ class AccountsService:
         return key.owner_id, key.text
 
     async def create_organization(self, tenant_id: UUID, name: str) -> Organization:
-        _require_texts({"/organization": name})
+        require_texts({"/organization": name})
         organization = Organization(organization_id=new_id(), tenant_id=tenant_id, name=name)
         async with self._database.transaction(organization.organization_id, tenant_id=tenant_id) as tx:
             await self._insert_organization(tx, organization)
@@ -100,7 +97,7 @@ class AccountsService:
         self, organization: str, *, tenant: str | None = None, tenant_id: UUID | None = None
     ) -> Bootstrap:
         """A first organization with everything to begin: all of it, or nothing. Joins `tenant_id` if given."""
-        _require_texts({"/organization": organization, "/tenant": tenant or organization})
+        require_texts({"/organization": organization, "/tenant": tenant or organization})
         tenant_key = new_api_key(tenant_id or new_id(), of_tenant=True)
         made = Organization(organization_id=new_id(), tenant_id=tenant_key.owner_id, name=organization)
         key = new_api_key(made.organization_id)
@@ -140,13 +137,11 @@ class AccountsService:
     async def principal_of_token(self, text: str) -> tuple[Principal, float]:
         """Who a token's bearer is, and for how many seconds that can be relied on at most."""
         claims = self._keys.verify(text)
-        standing = self._guests.get(claims.organization_id) if claims.guest_event_id is not None else None
-        if standing is None:
-            async with self._database.transaction(claims.organization_id) as tx:
-                standing = await store.standing(tx, claims.organization_id, claims.user_id)
-            if standing is not None and claims.guest_event_id is not None:
-                self._guests.remember(claims.organization_id, standing)
+        async with self._database.transaction(claims.organization_id) as tx:
+            standing = await store.standing(tx, claims.organization_id, claims.user_id)
         principal = token_principal(claims, standing)
+        if claims.guest_event_id is not None and standing is not None:
+            self._guests.remember(claims.organization_id, standing)
         assert standing is not None
         return principal, claims.expires_at - standing.now
 
@@ -200,7 +195,7 @@ class AccountsService:
         ttl_s: int = TOKEN_TTL_S,
     ) -> IssuedToken:
         """The operator's way to a token: a user not known is made, one that lacks the role or tiers is given them."""
-        wanted = _tiers("/tiers", tiers)
+        wanted = read_tiers("/tiers", tiers)
         if not 0 < ttl_s <= MAX_TOKEN_TTL_S:
             raise InvalidRequest(
                 f"A token lives from 1 to {MAX_TOKEN_TTL_S} seconds.",
@@ -286,8 +281,8 @@ class AccountsService:
         user_id: UUID | None = None,
     ) -> Member:
         _require_grant(call, role)
-        _require_texts({"/email": email, "/display_name": display_name})
-        wanted = _tiers("/tiers", tiers)
+        require_texts({"/email": email, "/display_name": display_name})
+        wanted = read_tiers("/tiers", tiers)
         bearer = user_id or new_id()
 
         async def work(tx: Transaction) -> Member:
@@ -307,9 +302,9 @@ class AccountsService:
 
     async def change_user(self, call: Call, user_id: UUID, change: MemberChange) -> Member:
         require_administrator(call.principal)
-        _require_texts({"/email": change.email, "/display_name": change.display_name})
+        require_texts({"/email": change.email, "/display_name": change.display_name})
         if change.tiers is not msgspec.UNSET:
-            change = msgspec.structs.replace(change, tiers=_tiers("/tiers", change.tiers))
+            change = msgspec.structs.replace(change, tiers=read_tiers("/tiers", change.tiers))
 
         async def work(tx: Transaction) -> Member:
             known = await store.find_member(tx, call.organization_id, user_id)
@@ -359,8 +354,8 @@ class AccountsService:
         self, call: Call, *, name: str, scopes: Iterable[str] = ("*",), expires_at: datetime | None = None
     ) -> NewApiKey:
         require_administrator(call.principal)
-        _require_texts({"/name": name})
-        allowed = _scopes(scopes)
+        require_texts({"/name": name})
+        allowed = read_scopes(scopes)
         if expires_at is not None and expires_at.tzinfo is None:
             raise InvalidRequest(
                 "expires_at needs an offset from UTC.", [Problem("/expires_at", "bad_time", "needs an offset, e.g. Z")]
@@ -573,36 +568,3 @@ def _require_grant(call: Call, role: Role) -> None:
     highest = highest_grantable(call.principal)
     if highest is None or not at_least(highest, role):
         raise RoleTooHigh
-
-
-def _require_texts(texts: dict[str, Any]) -> None:
-    problems = [
-        Problem(pointer, *fault)
-        for pointer, text in texts.items()
-        if text is not None and text is not msgspec.UNSET and (fault := text_fault(text, NAME_CHARS))
-    ]
-    if problems:
-        raise InvalidRequest(f"{problems[0].pointer}: {problems[0].detail}", problems)
-
-
-def _tiers(pointer: str, tiers: Iterable[str]) -> tuple[str, ...]:
-    wanted = tuple(dict.fromkeys(tiers))
-    if len(wanted) > MAX_TIERS:
-        problem = Problem(pointer, "too_many_tiers", f"at most {MAX_TIERS} tiers")
-        raise InvalidRequest(f"{pointer}: {problem.detail}", [problem])
-    _require_texts({f"{pointer}/{place}": tier for place, tier in enumerate(wanted)})
-    return tuple(sorted(wanted))
-
-
-def _scopes(scopes: Iterable[str]) -> tuple[str, ...]:
-    wanted = tuple(dict.fromkeys(scopes))
-    problems = [
-        Problem(f"/scopes/{place}", "unknown_scope", f"must be one of {', '.join(SCOPES)}")
-        for place, scope in enumerate(wanted)
-        if scope not in SCOPES
-    ]
-    if not wanted:
-        problems = [Problem("/scopes", "empty", f"name at least one of {', '.join(SCOPES)}")]
-    if problems:
-        raise InvalidRequest(f"{problems[0].pointer}: {problems[0].detail}", problems)
-    return wanted

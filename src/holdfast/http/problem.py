@@ -205,7 +205,7 @@ def _rate_limit_headers(facts: dict[str, Any]) -> Headers:
     headers.append((b"ratelimit", f'"default";r={remaining};t={seconds}'.encode()))
     headers.append((b"ratelimit-remaining", str(remaining).encode()))
     headers.append((b"ratelimit-reset", str(seconds).encode()))
-    if "limit" in facts:
+    if facts.get("limit") is not None:
         window = f";w={int(facts['window_s'])}" if "window_s" in facts else ""
         headers.append((b"ratelimit-limit", str(int(facts["limit"])).encode()))
         headers.append((b"ratelimit-policy", f'"default";q={int(facts["limit"])}{window}'.encode()))
