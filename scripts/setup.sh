@@ -43,7 +43,15 @@ find_uv() {
   echo .tools/bin/uv
 }
 
+find_python() { # the distribution's own where it is new enough: it is built for speed, others on the PATH often are not
+  if /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    echo /usr/bin/python3
+  else
+    command -v python3
+  fi
+}
+
 uv=$(find_uv)
 say "installing the locked dependencies into .venv"
-UV_PROJECT_ENVIRONMENT=.venv "$uv" sync --frozen --quiet
+UV_PROJECT_ENVIRONMENT=.venv "$uv" sync --frozen --quiet --python "$(find_python)"
 say "done"

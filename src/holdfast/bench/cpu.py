@@ -29,13 +29,13 @@ class Spent:
 class Meter:
     def __init__(self, postmaster: int) -> None:
         self._postmaster = postmaster
-        self._single: dict[str, int] = {"bench": os.getpid()}
+        self._watched: dict[str, tuple[int, ...]] = {"bench": (os.getpid(),)}
 
-    def watch(self, name: str, pid: int) -> None:
-        self._single[name] = pid
+    def watch(self, name: str, *pids: int) -> None:
+        self._watched[name] = pids
 
     def read(self) -> Reading:
-        ours = {name: _own_seconds(pid) for name, pid in self._single.items()}
+        ours = {name: sum(map(_own_seconds, pids)) for name, pids in self._watched.items()}
         ours["postgres"] = _family_seconds(self._postmaster)
         return Reading(ours, _busy_seconds(), _uptime_s())
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+import os
 import secrets
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,9 @@ class StandFailed(Exception):
     """The product did not do what was asked, so there is nothing to measure."""
 
 
+SERVER_PROCESSES = min(4, os.cpu_count() or 1)  # as one would run it here: `serve --workers`
+
+
 @dataclass(frozen=True)
 class OnSale:
     """A published event."""
@@ -52,14 +56,16 @@ class OnSale:
 
 
 class Stand:
-    def __init__(self, postgres: PostgresServer, server: int, port: int, settings: Settings, folder: Path) -> None:
+    def __init__(
+        self, postgres: PostgresServer, server: Sequence[int], port: int, settings: Settings, folder: Path
+    ) -> None:
         assert postgres.pid is not None
         self.address: PostgresAddress = postgres.address
         self.port = port
         self.settings = settings
         self.folder = folder
         self.meter = Meter(postgres.pid)
-        self.meter.watch("server", server)
+        self.meter.watch("server", *server)
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._owner = self.run(asyncpg.connect(self.address.dsn(OWNER, DATABASE)))
         self._database = self.run(Database.open(str(settings.database_url), TOKENS_AT_ONCE))
@@ -204,10 +210,10 @@ def standing() -> Iterator[Stand]:
             log_level="warning",
         )
         with bind("127.0.0.1", 0) as bound:
-            server = ServerProcesses(settings, bound, 1)
+            server = ServerProcesses(settings, bound, SERVER_PROCESSES)
             server.start()
             try:
-                stand = Stand(postgres, server.pids[0], bound.getsockname()[1], settings, Path(folder))
+                stand = Stand(postgres, server.pids, bound.getsockname()[1], settings, Path(folder))
                 try:
                     yield stand
                 finally:
