@@ -67,7 +67,9 @@ class Application:
         if settings.database_url is None:
             raise ValueError("database_url must be set: the caller starts the embedded server where none is given")
         database = await Database.open(settings.database_url, settings.database_pool)
-        writer_database = await Database.open(settings.database_url, settings.writer_connections)
+        writer_database = await Database.open(
+            settings.database_url, settings.writer_connections, settings.writer_deadline_s
+        )
         catalogue = Catalogue(database, settings)
         combiner = Combiner(
             PostgresBatches(writer_database, settings.hold_window_s),

@@ -79,7 +79,7 @@ class Released(msgspec.Struct, frozen=True):
     hold_ids: list[UUID]
 
 
-class SeatMove(msgspec.Struct, frozen=True):
+class SeatMove(msgspec.Struct, frozen=True, order=True):
     hold_id: UUID
     seat: UUID
 
@@ -290,7 +290,7 @@ class HoldsService:
             if len(done) < len(rows) or "expire" in done.values():
                 raise HoldExpired("One of these holds has just ended.")
             placed: list[HoldView] = []
-            for move, ordinal in zip(moves, ordinals, strict=True):
+            for ordinal, move in sorted(zip(ordinals, moves, strict=True)):
                 request = moved_request(view, call, rows[move.hold_id], ordinal)
                 placed += placement_of(view, await store.hold_whole(tx, request, self._settings.hold_window_s)).holds
             return Placement(True, placed)

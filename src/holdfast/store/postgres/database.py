@@ -66,13 +66,14 @@ class Database:
         self._pool = pool
 
     @classmethod
-    async def open(cls, dsn: str, connections: int) -> "Database":
+    async def open(cls, dsn: str, connections: int, timeout_s: float = 60.0) -> "Database":
+        """`timeout_s`: a statement that takes longer is given up."""
         pool = await asyncpg.create_pool(
             dsn,
             min_size=min(2, connections),
             max_size=connections,
             connection_class=_Connection,
-            command_timeout=60,
+            command_timeout=timeout_s,
             server_settings={"application_name": "holdfast"},
         )
         return cls(pool)

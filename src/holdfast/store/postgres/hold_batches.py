@@ -14,6 +14,7 @@ from holdfast.store.postgres.database import RETRIES, RETRYABLE, Database, retry
 _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # a connection whose server was killed in the middle of an answer
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,

@@ -138,8 +138,9 @@ async def hold_whole(tx: Queries, request: HoldRequest, window_s: int) -> Held:
     for _ in range(MAX_ATTEMPTS):
         if not seats:
             break
-        wanted = msgspec.structs.replace(request, seats=seats, places=())
-        outcome = settle(wanted, (await hold_seats(tx, [wanted], window_s))[0])
+        # The limit is judged for seats and places together; the seats are what is claimed here.
+        (verdict,) = await hold_seats(tx, [msgspec.structs.replace(request, seats=seats)], window_s)
+        outcome = settle(msgspec.structs.replace(request, seats=seats, places=()), verdict)
         if isinstance(outcome, Refusal):
             raise outcome
         if isinstance(outcome, Unsettled):

@@ -168,7 +168,7 @@ BEGIN
     ORDER BY 1, 2 FOR UPDATE OF z SKIP LOCKED
   LOOP
     v_ended := end_zone_holds(p_org, v_pool.event_id, v_pool.zone_no, 'expire',
-      (SELECT array_agg(d.id) FROM (
+      (SELECT coalesce(array_agg(d.id), '{}') FROM (  -- none left: none, and not every one (null)
          SELECT h.id FROM holds h
          WHERE h.organization_id = p_org AND h.event_id = v_pool.event_id AND h.zone_no = v_pool.zone_no
            AND h.status = 'active' AND h.ordinal IS NULL AND h.held_until <= v_until
