@@ -155,11 +155,25 @@ def test_a_hold_at_its_end_is_sold_or_taken_over_never_both(database: TestDataba
     asyncio.run(run())
 
 
+async def sales_alone(g: Ground, eve_s: float) -> list[str]:
+    """Sales before and after the end, with nobody else about: whether a late one goes through is not a matter of luck."""
+    await spread(eve_s, lambda n: g.apps[n % 2].services.booking.sale(g.api, g.event.id, selection([n])))
+    return await accounted(g)
+
+
+def test_a_hold_that_nobody_took_over_is_not_sold_after_its_end(database: TestDatabase) -> None:
+    async def run() -> None:
+        async with ground(database, HALL) as g:
+            assert await met(g, sales_alone) == []
+
+    asyncio.run(run())
+
+
 def test_control_without_the_end_in_the_condition_a_hold_is_sold_after_it(database: TestDatabase) -> None:
     async def run() -> None:
         control = [changed("convert_session_seats", (ALIVE, ""))]
         async with ground(database, HALL, control=control) as g:
-            found = await met(g, sales_against_the_next_buyer)
+            found = await met(g, sales_alone)
             assert any("was converted after its end" in fault for fault in found)
 
     asyncio.run(run())

@@ -41,12 +41,12 @@ class ExpireHolds:
         return min(LONGEST_PAUSE_S, max(SHORTEST_PAUSE_S, next_s + self._grace_s))
 
     async def sweep(self, organization_id: UUID) -> int:
-        """Bounded batches, each a transaction, until a batch finds less than its fill."""
+        """Bounded batches, each a transaction, until one finds nothing left that nobody else is working on."""
         total = 0
         while True:
             async with self._database.connection() as connection:
-                expired, seen = await expire_due_holds(connection, organization_id, self._grace_s, self._batch)
+                expired = await expire_due_holds(connection, organization_id, self._grace_s, self._batch)
             total += expired
             EXPIRED.inc(expired)
-            if expired < self._batch or seen < self._batch:
+            if expired == 0:
                 return total

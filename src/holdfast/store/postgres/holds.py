@@ -330,7 +330,7 @@ NEXT_DUE = """
 SELECT greatest(0, extract(epoch FROM min(h.held_until) - holdfast_now()))::float8 FROM holds h
 WHERE h.status = 'active' AND h.held_until IS NOT NULL
 """
-EXPIRE_DUE = "SELECT expired, seen FROM expire_due_holds($1, $2, $3)"
+EXPIRE_DUE = "SELECT expire_due_holds($1, $2, $3) AS expired"
 
 
 async def organizations_with_due_holds(tx: Transactional, grace_s: float) -> list[UUID]:
@@ -344,7 +344,8 @@ async def seconds_to_next_expiry(tx: Transactional) -> float | None:
     return seconds
 
 
-async def expire_due_holds(connection: Queries, organization_id: UUID, grace_s: float, limit: int) -> tuple[int, int]:
-    """One bounded step of the sweeper: how many holds it expired, and how many it saw due."""
+async def expire_due_holds(connection: Queries, organization_id: UUID, grace_s: float, limit: int) -> int:
+    """One bounded step of the sweeper: how many holds it expired."""
     (row,) = await connection.fetch(EXPIRE_DUE, organization_id, grace_s, limit)
-    return row["expired"], row["seen"]
+    expired: int = row["expired"]
+    return expired

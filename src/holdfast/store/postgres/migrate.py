@@ -1,6 +1,7 @@
 """Brings a database to this version's schema: numbered files once each, then the functions whenever they changed."""
 
 import hashlib
+import re
 from importlib import resources
 from typing import Any
 
@@ -66,6 +67,18 @@ async def _applied(connection: "asyncpg.Connection[Any] | PoolConnectionProxy[An
     return {row["name"]: row["checksum"] for row in rows}
 
 
+async def _drop_functions(connection: asyncpg.Connection, text: str) -> None:
+    """A version may change what a function takes or gives: the earlier form goes first, whatever its parameters were."""
+    names = re.findall(r"CREATE OR REPLACE FUNCTION (\w+)", text)
+    rows = await connection.fetch(
+        "SELECT oid::regprocedure::text AS signature FROM pg_proc"
+        " WHERE pronamespace = 'public'::regnamespace AND proname = ANY ($1)",
+        names,
+    )
+    for row in rows:
+        await connection.execute(f"DROP FUNCTION IF EXISTS {row['signature']} CASCADE")
+
+
 async def _apply(connection: asyncpg.Connection) -> list[str]:
     await connection.execute("SET client_min_messages = warning")
     await connection.execute(
@@ -87,6 +100,7 @@ async def _apply(connection: asyncpg.Connection) -> list[str]:
     text, checksum = functions()
     if applied.get("functions") != checksum:
         async with connection.transaction():
+            await _drop_functions(connection, text)
             await connection.execute(text)
             await connection.execute(
                 "INSERT INTO schema_migrations (name, checksum) VALUES ('functions', $1)"

@@ -116,7 +116,7 @@ END $$;
 -- The sweeper's step for one organization: at most p_limit holds that ended more than the grace ago. Seats being worked on
 -- by anybody else are skipped: they are either being taken (which expires the hold) or swept already.
 CREATE OR REPLACE FUNCTION expire_due_holds(p_org uuid, p_grace_s double precision, p_limit integer)
-RETURNS TABLE (expired integer, seen integer) LANGUAGE plpgsql VOLATILE
+RETURNS integer LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off
 AS $$
 DECLARE
@@ -124,7 +124,6 @@ DECLARE
   v_until timestamptz;
   v_event uuid[]; v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[];
   v_n     integer;
-  v_seen  integer;
   v_pool  record;
   v_ended uuid[];
 BEGIN
@@ -149,8 +148,8 @@ BEGIN
     RETURNING new.event_id, new.ordinal, new.zone_no, new.version, old.hold_type, old.hold_id
   )
   SELECT array_agg(event_id), array_agg(ordinal), array_agg(zone_no), array_agg(version), array_agg(hold_type),
-         array_agg(hold_id), count(*), (SELECT count(*) FROM due)
-    INTO v_event, v_ordinal, v_zone, v_version, v_type, v_hold, v_n, v_seen
+         array_agg(hold_id), count(*)
+    INTO v_event, v_ordinal, v_zone, v_version, v_type, v_hold, v_n
   FROM freed;
   IF v_n > 0 THEN
     UPDATE holds h SET status = 'expired', ended_at = v_now
@@ -175,9 +174,8 @@ BEGIN
          ORDER BY h.held_until LIMIT p_limit) d),
       'SYSTEM', NULL, NULL, NULL, NULL, NULL, NULL);
     v_n := v_n + cardinality(v_ended);
-    v_seen := v_seen + cardinality(v_ended);
   END LOOP;
-  RETURN QUERY SELECT v_n, v_seen;
+  RETURN v_n;
 END $$;
 
 -- Longer life for the caller's hold, never past p_cap_s from its creation. Not a move: the seat stays held.
