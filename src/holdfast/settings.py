@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     trusted_proxies: str = ""  # comma list of addresses whose X-Forwarded-For is believed
 
     database_pool: int = 8  # connections a process for everything but holding seats
-    writer_connections: int = 1  # connections a process for the batching writer
+    writer_connections: int = 2  # connections a process for the batching writer
     batch_size: int = 64  # claims a batch at most
     writer_queue: int = 10_000  # requests waiting at most; one more is refused with 503
     writer_deadline_s: float = 10.0  # a request that waited longer is refused with 503

@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import uvicorn
+
 from tests.conftest import TestDatabase
 from tests.stage import Stage, stage
 
@@ -138,5 +140,35 @@ def test_a_buyer_who_hangs_up_keeps_the_hold_that_was_made(database: TestDatabas
                     break
                 await asyncio.sleep(0.02)
             assert (await made.reserve(1, who)).status_code == 200
+
+    asyncio.run(scenario())
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not(database: TestDatabase) -> None:
+    async def scenario() -> None:
+        async with stage(database) as made:
+            who = await made.buyer()
+            await made.reserve(0, who)
+            config = uvicorn.Config(
+                made.app.asgi,
+                host="127.0.0.1",
+                port=0,
+                log_level="warning",
+                http=made.app.protocol,
+                timeout_keep_alive=1,
+            )
+            server = uvicorn.Server(config)
+            task = asyncio.create_task(server.serve())
+            while not server.started:
+                await asyncio.sleep(0.01)
+            port = server.servers[0].sockets[0].getsockname()[1]
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for n in range(4):  # longer than the limit in all, never so long at once
+                writer.write(request(made, n, who))
+                assert (await asyncio.wait_for(read_answer(reader), 5))[0] in (200, 201)
+                await asyncio.sleep(0.5)
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            server.should_exit = True
+            await task
 
     asyncio.run(scenario())

@@ -1,5 +1,6 @@
 """HTTP reserve, the whole product, ÷ the plain reserve run by pgbench."""
 
+import itertools
 import random
 import statistics
 
@@ -21,14 +22,14 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
     plain = PlainReserve(stand, 2 * scale.seats)
     by_clients: dict[int, list[PlainRun]] = {clients: [] for clients in scale.plain_clients}
     many: list[Driven] = []
-    few: list[Driven] = []
+    fewer: dict[int, list[Driven]] = {connections: [] for connections in scale.fewer_connections}
     strangers: list[Driven] = []
     for n in range(scale.rounds):
         for clients, runs in by_clients.items():
             progress.say(f"round {n + 1}: pgbench, {clients} clients")
             plain.refill()
             runs.append(plain.run(clients, scale.seconds))
-        for connections, driven in ((scale.connections, many), (scale.few_connections, few)):
+        for connections, driven in ((scale.connections, many), *fewer.items()):
             progress.say(f"round {n + 1}: HTTP, {connections} connections")
             stand.refill()
             driven.append(drive(stand, _plan(stand, event, tails, connections, scale), "201"))
@@ -42,7 +43,10 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
         http.microseconds("server", "postgres") / run.microseconds("postgres", "client")
         for http, run in zip(many, baseline, strict=True)
     ]
-    spent = [*(d.spent for d in (*many, *few, *strangers)), *(run.spent for run in baseline)]
+    spent = [
+        *(d.spent for d in (*many, *itertools.chain(*fewer.values()), *strangers)),
+        *(run.spent for run in baseline),
+    ]
     return Measured(
         "Reserve over HTTP",
         [
@@ -57,7 +61,7 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
             Quantity(f"plain: CPU of PostgreSQL a hold, {best} clients", _cpu(baseline, "postgres"), "µs"),
             Quantity(f"plain: CPU of pgbench a hold, {best} clients", _cpu(baseline, "client"), "µs"),
             *_figures(many, scale.connections),
-            *_figures(few, scale.few_connections),
+            *(figure for connections, driven in fewer.items() for figure in _figures(driven, connections)),
             Quantity("HTTP reserve, every buyer new: CPU of the server a hold", _cpu(strangers, "server"), "µs"),
             Quantity("HTTP reserve, every buyer new: CPU of PostgreSQL a hold", _cpu(strangers, "postgres"), "µs"),
         ],

@@ -20,7 +20,9 @@ class Scale:
     contested_buyers: int
     contested_seats: int
     connections: int
-    few_connections: int
+    """For throughput."""
+    fewer_connections: tuple[int, ...]
+    """For latency."""
     plain_clients: tuple[int, ...]
     expiring: int
     expiry_rounds: int
@@ -32,14 +34,14 @@ FULL: Final = Scale(
     rounds=5,
     seconds=4.0,
     warm_up_s=0.7,
-    buyers=2_000,
+    buyers=6_000,
     seats=100_000,
     small_events=16,
     small_seats=1_000,
     contested_buyers=1_000,
     contested_seats=100,
-    connections=128,
-    few_connections=8,
+    connections=256,
+    fewer_connections=(128, 8),
     plain_clients=(8, 32),
     expiring=100_000,
     expiry_rounds=3,
@@ -50,14 +52,14 @@ QUICK: Final = Scale(
     rounds=2,
     seconds=1.2,
     warm_up_s=0.3,
-    buyers=400,
+    buyers=2_000,
     seats=30_000,
     small_events=5,
     small_seats=1_000,
     contested_buyers=400,
     contested_seats=40,
-    connections=128,
-    few_connections=8,
+    connections=256,
+    fewer_connections=(8,),
     plain_clients=(8, 32),
     expiring=15_000,
     expiry_rounds=1,
@@ -75,7 +77,7 @@ TINY: Final = Scale(
     contested_buyers=20,
     contested_seats=5,
     connections=8,
-    few_connections=2,
+    fewer_connections=(2,),
     plain_clients=(2,),
     expiring=500,
     expiry_rounds=1,

@@ -42,7 +42,7 @@ class StandFailed(Exception):
     """The product did not do what was asked, so there is nothing to measure."""
 
 
-SERVER_PROCESSES = min(4, os.cpu_count() or 1)  # as one would run it here: `serve --workers`
+SERVER_PROCESSES = 1  # as `serve` starts by default; on two cores that PostgreSQL shares, a second one does not help
 
 
 @dataclass(frozen=True)

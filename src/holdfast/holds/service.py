@@ -1,12 +1,13 @@
 """Holds: placing, releasing, moving, extending and listing them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 import msgspec
-from prometheus_client import Counter
+from prometheus_client import REGISTRY
+from prometheus_client.metrics_core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from holdfast.accounts.principal import Call, require_staff
 from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seconds_between
@@ -39,7 +40,6 @@ from holdfast.store.postgres import holds as store
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
 
-HOLDS = Counter("holdfast_holds_total", "Holds placed", ["hold_type"])
 BULK_RELEASE_MAX = 100_000
 
 Deliver = Callable[[EventView, Held | Refusal], None]
@@ -96,14 +96,24 @@ class HoldPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-_counters: dict[str, Any] = {}
+class PlacedCounter(Collector):
+    """Counted in a plain dictionary and put into words when asked: a counter of the library takes a lock each time."""
+
+    def __init__(self) -> None:
+        self.placed: dict[str, int] = {}
+
+    def add(self, hold_type: str, placed: int) -> None:
+        self.placed[hold_type] = self.placed.get(hold_type, 0) + placed
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        family = CounterMetricFamily("holdfast_holds", "Holds placed", labels=["hold_type"])
+        for hold_type, placed in list(self.placed.items()):
+            family.add_metric([hold_type], placed)
+        yield family
 
 
-def _count(hold_type: str, placed: int) -> None:
-    counter = _counters.get(hold_type)
-    if counter is None:
-        counter = _counters[hold_type] = HOLDS.labels(hold_type)
-    counter.inc(placed)
+HOLDS = PlacedCounter()
+REGISTRY.register(HOLDS)
 
 
 class HoldsService:
@@ -139,7 +149,7 @@ class HoldsService:
             self._refusals.note(call, event_id, named)
             raise named from refusal
         if placement.created:
-            _count(request.hold_type, len(placement.holds))
+            HOLDS.add(request.hold_type, len(placement.holds))
         return placement
 
     def submit(self, call: Call, event_id: UUID, asked: HoldsAsked, deliver: Deliver) -> bool:
@@ -159,7 +169,7 @@ class HoldsService:
                     outcome = _named(outcome, view)
                     self._refusals.note(call, event_id, outcome)
                 elif outcome.created:
-                    _count(request.hold_type, len(outcome.holds))
+                    HOLDS.add(request.hold_type, len(outcome.holds))
                 deliver(view, outcome)
 
             self._combiner.enqueue(request, settled)

@@ -53,6 +53,9 @@ _FIXED: Final = _lines(((b"content-type", b"application/json"), (b"cache-control
 _SECURITY: Final = _lines(SECURITY_HEADERS)
 
 
+_BUSY: Final = float("inf")
+
+
 class _NoEvent:
     """Stands where the parent signals a waiting ASGI task; nobody waits here."""
 
@@ -87,6 +90,45 @@ class _ReserveProtocol(HttpToolsProtocol):
     _services: Services
     _defaults: list[tuple[bytes, bytes]] | None = None
     _default_bytes = b""
+
+    # Idle connections are closed by one timer each that looks, when it rings, whether there was anything in between.
+    # The parent makes and cancels a timer for every request.
+    _idle_from = _BUSY
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_from = _BUSY
+
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+            return
+        self._idle_from = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_again_in(self.timeout_keep_alive)
+
+    def _look_again_in(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        self.timeout_keep_alive_task = None
+        if self.transport.is_closing():
+            return
+        left_s = self._idle_from + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0.001:
+            self._look_again_in(min(left_s, self.timeout_keep_alive))
+        else:
+            self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
 
     def on_message_begin(self) -> None:
         self.url = b""
