@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -56,8 +56,9 @@ class Load:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         if early:
-            self._child.stdin.write("enough\n")
-            self._child.stdin.flush()
+            with suppress(BrokenPipeError):  # it had come to the end of its list by itself
+                self._child.stdin.write("enough\n")
+                self._child.stdin.flush()
         said = self._child.stdout.readline()
         ended = self._meter.read()
         if not said:

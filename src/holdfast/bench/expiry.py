@@ -117,12 +117,12 @@ def _await_swept(stand: Stand, event: OnSale) -> Swept:
 
 
 def _rate_between(result: LoadResult, swept: Swept) -> float:
-    """Reserves a second while holds were being ended; both clocks are the machine's."""
+    """Reserves a second while holds were being ended and seats were left; both clocks are the machine's."""
     first = int((swept.began - result.began_at) * 10)
-    last = max(first + 1, int((swept.ended - result.began_at) * 10))
+    last = min(max(first + 1, int((swept.ended - result.began_at) * 10)), len(result.per_tenth) - 1)
     answers = result.per_tenth[first:last]
-    if len(answers) < last - first:
-        raise StandFailed("the seats were used up before the holds had expired: the load was too fast for the event")
+    if not answers:
+        raise StandFailed("the seats were used up before the first hold had expired: the load was too fast")
     return sum(answers) / len(answers) * 10
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import http.client
-import os
 import secrets
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,5 +1,7 @@
 """The sweeper: frees the seats of holds whose life is over. Any number of them may run at once."""
 
+import asyncio
+import time
 from uuid import UUID
 
 from prometheus_client import Counter, Gauge
@@ -16,6 +18,8 @@ BACKLOG = Gauge("holdfast_sweeper_organizations_due", "Organizations with holds 
 
 LONGEST_PAUSE_S = 1.0
 SHORTEST_PAUSE_S = 0.02
+# Between full batches, so many times a batch's duration: buyers come first, and may take these seats anyway.
+YIELD = 2.0
 
 
 class ExpireHolds:
@@ -44,9 +48,12 @@ class ExpireHolds:
         """Bounded batches, each a transaction, until one finds nothing left that nobody else is working on."""
         total = 0
         while True:
+            started = time.monotonic()
             async with self._database.connection() as connection:
                 expired = await expire_due_holds(connection, organization_id, self._grace_s, self._batch)
             total += expired
             EXPIRED.inc(expired)
             if expired == 0:
                 return total
+            if expired >= self._batch:
+                await asyncio.sleep(YIELD * (time.monotonic() - started))
