@@ -176,7 +176,8 @@ USER_LOCKS = "PERFORM pg_advisory_xact_lock(k) FROM unnest(p_locks) k;"
 async def one_user_everywhere(g: Ground) -> list[str]:
     """Forty reserves of one user for as many seats, through two instances. What was wrong with the outcome."""
     me = g.buyer(new_id())
-    answers = await all_at_once(g.hold(g.apps[n % 2], me, [n]) for n in range(40))
+    event = await g.new_event(theatre_config(4, 10))
+    answers = await all_at_once(g.hold(g.apps[n % 2], me, [n], event=event) for n in range(40))
     given = [a.holds[0].hold_id for a in answers if isinstance(a, Placement)]
     faults = [f"{len(given)} holds were given where {LIMIT} are allowed"] if len(given) != LIMIT else []
     for answer in answers:
@@ -184,13 +185,14 @@ async def one_user_everywhere(g: Ground) -> list[str]:
             continue
         if not isinstance(answer, RateLimited) or not 0 < answer.facts["retry_after_s"] <= 300:
             faults.append(f"a reserve was answered {answer!r}")
-    return faults + await g.faults(given)
+    return faults + await g.faults(given, event)
 
 
 def test_a_users_limit_is_exact_across_instances(database: TestDatabase) -> None:
     async def run() -> None:
         async with ground(database, theatre_config(4, 10), control=[changed("hold_seats", SLOWLY)]) as g:
-            assert await one_user_everywhere(g) == []
+            for _ in range(3):
+                assert await one_user_everywhere(g) == []
 
     asyncio.run(run())
 
@@ -199,7 +201,9 @@ def test_control_without_the_users_lock_the_limit_leaks(database: TestDatabase) 
     async def run() -> None:
         control = [changed("hold_seats", SLOWLY, (USER_LOCKS, "NULL;"))]
         async with ground(database, theatre_config(4, 10), control=control) as g:
-            assert f"where {LIMIT} are allowed" in (await one_user_everywhere(g))[0]
+            # Two counts must meet at the tenth hold, which they do in most rounds, not in each.
+            found = [fault for _ in range(8) for fault in await one_user_everywhere(g)]
+            assert any(f"where {LIMIT} are allowed" in fault for fault in found)
 
     asyncio.run(run())
 
