@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any
+from uuid import UUID
 
 import uvicorn
 
@@ -97,6 +98,24 @@ def test_both_ways_give_the_same_headers_and_the_same_refusals(database: TestDat
                 long = await made.client.post(made.seat_path(1), headers={**who, "Idempotency-Key": "k"}, content=bad)
                 assert short.status_code == long.status_code == 400
                 assert short.content == long.content
+
+    asyncio.run(scenario())
+
+
+def test_a_guest_of_one_event_finds_no_other_on_either_way(database: TestDatabase) -> None:
+    async def scenario() -> None:
+        async with stage(database) as made:
+            who = await made.buyer()
+            other = await made.make_event()
+            seats = (await made.client.get(f"/api/events/{other}/seats", headers=made.admin)).json()["data"]
+            path = f"/api/events/{other}/seats/{seats[0]['id']}/reserve"
+            slow = await made.client.post(path, headers=who)
+            assert (await made.reserve(0, who)).status_code == 201
+            await made.client.get(f"/api/events/{other}", headers=made.admin)  # in memory: nothing stops the short way
+            fast = await made.client.post(path, headers=who)
+            assert (slow.status_code, slow.json()["error"]) == (404, "event_not_found")
+            assert fast.content == slow.content
+            assert await made.sql("SELECT FROM holds WHERE event_id = $1", UUID(other)) == []
 
     asyncio.run(scenario())
 
