@@ -94,7 +94,7 @@ class Application:
         housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
-            housekeeping.append(ForgetIdempotency(database, settings.idempotency_hours))
+            housekeeping.append(ForgetIdempotency(database))
         duties = Duties(housekeeping)
         combiner.start()
         duties.start()

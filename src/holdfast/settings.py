@@ -34,7 +34,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     bulk_seats_max: int = 10_000  # seats in one organiser's call
     sweeper_grace_s: float = 0.0
     sweeper_batch: int = 1_000
-    idempotency_hours: int = 24
     failure_audit_sample: float = 0.1  # share of refused reserves written to the audit
     body_limit_bytes: int = 64 * 1024
     layout_limit_bytes: int = 64 * 1024 * 1024
@@ -51,7 +50,6 @@ _POSITIVE = (
     "hold_window_s",
     "bulk_seats_max",
     "sweeper_batch",
-    "idempotency_hours",
     "body_limit_bytes",
     "layout_limit_bytes",
     "layout_cache_seats",

@@ -106,7 +106,7 @@ class AccountsService:
                 await store.insert_tenant(tx, made.tenant_id, tenant or organization)
                 await store.insert_tenant_api_key(tx, tenant_key, "first key", ("*",))
             await self._insert_organization(tx, made)
-            now = await store.now(tx)
+            now = await tx.now()
             admin = _new_member(new_id(), role=Role.ADMIN, tiers=(), created_at=now, display_name="Administrator")
             await self._insert_member(tx, made.organization_id, OPERATOR, admin)
             await self._insert_key(tx, OPERATOR, key, "first key", ("*",), None)
@@ -207,7 +207,7 @@ class AccountsService:
             organization = await store.find_organization(tx, organization_id)
             if organization is None:
                 raise OrganizationNotFound
-            now = await store.now(tx)
+            now = await tx.now()
             known = await store.find_member(tx, organization_id, bearer)
             if known is None:
                 known = _new_member(bearer, role=role, tiers=wanted, created_at=now)
@@ -233,7 +233,7 @@ class AccountsService:
             raise EventNotFound
         async with self._database.transaction(organization_id) as tx:
             organization = await store.find_organization(tx, organization_id)
-            now = (await store.now(tx)).timestamp()
+            now = (await tx.now()).timestamp()
         assert organization is not None
         user_id = new_id()
         token = self._sign(organization, user_id, Role.CUSTOMER, (), now, self._guest_ttl_s, event_id)
@@ -286,7 +286,7 @@ class AccountsService:
         bearer = user_id or new_id()
 
         async def work(tx: Transaction) -> Member:
-            now = await store.now(tx)
+            now = await tx.now()
             member = _new_member(
                 bearer, role=role, tiers=wanted, created_at=now, email=email, display_name=display_name
             )
@@ -366,7 +366,7 @@ class AccountsService:
             key = msgspec.structs.replace(key, secret=self._repeatable_secret(key.key_id, once.key))
 
         async def work(tx: Transaction) -> NewApiKey:
-            if expires_at is not None and expires_at <= await store.now(tx):
+            if expires_at is not None and expires_at <= await tx.now():
                 raise InvalidRequest(
                     "expires_at has passed.", [Problem("/expires_at", "out_of_range", "must be in the future")]
                 )

@@ -134,9 +134,7 @@ def find_ordinals(layout: Layout, seats: Sequence[UUID]) -> list[int]:
     if None not in found:
         return found  # type: ignore[return-value]
     unknown = [str(seat) for seat, ordinal in zip(seats, found, strict=True) if ordinal is None]
-    if unknown:
-        raise SeatNotFound("There is no such seat in this event.", seats=unknown)
-    return [ordinal for ordinal in found if ordinal is not None]
+    raise SeatNotFound("There is no such seat in this event.", seats=unknown)
 
 
 def _find_places(layout: Layout, asked: Sequence[PlacesAsked]) -> list[tuple[Zone, int]]:

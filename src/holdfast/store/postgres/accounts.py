@@ -27,11 +27,6 @@ async def enter_tenant(tx: Transaction, tenant_id: UUID) -> None:
     await tx.fetchval("SELECT set_config('holdfast.tenant_id', $1, true)", str(tenant_id))
 
 
-async def now(tx: Transaction) -> datetime:
-    at: datetime = await tx.fetchval("SELECT holdfast_now()")
-    return at
-
-
 # Tenants and organizations --------------------------------------------------------------------------------------
 async def insert_tenant(tx: Transaction, tenant_id: UUID, name: str) -> None:
     await tx.execute("INSERT INTO tenants (tenant_id, name) VALUES ($1, $2)", tenant_id, name)

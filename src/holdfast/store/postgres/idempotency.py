@@ -17,10 +17,12 @@ from holdfast.store.postgres.database import Database, Transaction
 
 T = TypeVar("T")
 
+KEPT_HOURS = 24
+
 FIND = """
 SELECT request_hash, answer FROM idempotency_keys
 WHERE organization_id = $1 AND principal = $2 AND key = $3
-  AND created_at > holdfast_now() - make_interval(hours => 24)
+  AND created_at > holdfast_now() - make_interval(hours => $4)
 """
 FORGET = "DELETE FROM idempotency_keys WHERE organization_id = $1 AND principal = $2 AND key = $3"
 REMEMBER = """
@@ -51,7 +53,7 @@ async def run_once(
     async def guarded(tx: Transaction) -> T:
         if not await tx.fetchval("SELECT pg_try_advisory_xact_lock($1)", lock_key("idempotency", *name)):
             raise IdempotencyInFlight("A request with this Idempotency-Key is still being worked on.")
-        known = await tx.fetchrow(FIND, *name)
+        known = await tx.fetchrow(FIND, *name, KEPT_HOURS)
         if known is not None:
             if known["request_hash"] != once.request_hash:
                 raise IdempotencyMismatch("This Idempotency-Key was used before with another request.")
@@ -69,5 +71,5 @@ async def every_organization(tx: Transaction) -> list[UUID]:
     return [row["organization_id"] for row in await tx.fetch(EVERY_ORGANIZATION)]
 
 
-async def forget_old_keys(tx: Transaction, organization_id: UUID, hours: int) -> None:
-    await tx.execute(FORGET_OLD, organization_id, hours)
+async def forget_old_keys(tx: Transaction, organization_id: UUID) -> None:
+    await tx.execute(FORGET_OLD, organization_id, KEPT_HOURS)

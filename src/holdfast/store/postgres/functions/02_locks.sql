@@ -14,7 +14,3 @@ $$;
 CREATE OR REPLACE FUNCTION own_event(p_event uuid) RETURNS void LANGUAGE sql VOLATILE AS $$
   SELECT pg_advisory_xact_lock(event_lock_key(p_event));
 $$;
-
-CREATE OR REPLACE FUNCTION enter_organization(p_org uuid) RETURNS void LANGUAGE sql VOLATILE AS $$
-  SELECT set_config('holdfast.organization_id', p_org::text, true);
-$$;
