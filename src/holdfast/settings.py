@@ -24,6 +24,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     jwt_audience: str = "holdfast"
     jwks_file: str | None = None  # public keys of an outside identity provider
     trusted_proxies: str = ""  # comma list of addresses whose X-Forwarded-For is believed
+    redis_url: str | None = (
+        None  # the warm tier: redis://, rediss://, unix://, redis+sentinel://, redis+cluster://; "embedded"; "none"
+    )
+    redis_namespace: str = "holdfast"  # what every key begins with
+    redis_timeout_s: float = 0.25  # a command that takes longer has failed
 
     database_pool: int = 8  # connections a process for everything but holding seats
     writer_connections: int = 2  # connections a process for the batching writer
@@ -38,6 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     body_limit_bytes: int = 64 * 1024
     layout_limit_bytes: int = 64 * 1024 * 1024
     layout_cache_seats: int = 2_000_000  # seats of layouts kept in memory
+    hot_events: int = 200  # events whose seats are kept in memory
+    hot_bytes: int = 256 * 1024 * 1024  # and the memory they may take
+    live_coalesce_ms: int = 50  # changes gather for so long before they are sent to viewers
+    live_clients: int = 20_000  # live connections a process
+    live_buffer_bytes: int = 256 * 1024  # a viewer who lets more than this pile up is dropped
+    live_heartbeat_s: float = 15.0
     log_level: str = "info"
 
 
@@ -53,6 +64,13 @@ _POSITIVE = (
     "body_limit_bytes",
     "layout_limit_bytes",
     "layout_cache_seats",
+    "redis_timeout_s",
+    "hot_events",
+    "hot_bytes",
+    "live_coalesce_ms",
+    "live_clients",
+    "live_buffer_bytes",
+    "live_heartbeat_s",
 )
 
 

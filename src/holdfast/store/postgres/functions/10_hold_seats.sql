@@ -187,10 +187,16 @@ BEGIN
     SELECT p_org, c.event_id, v_now, 'hold', c.ordinal, c.zone_no, 1, 'available', 'held',
       c.version, c.hold_type, c.hold_id, c.session_id, c.actor, c.user_id
     FROM c
-    RETURNING event_id, id
+  ), counted AS (
+    INSERT INTO occupancy_changes (organization_id, event_id, zone_no, state, hold_type, change)
+    SELECT p_org, c.event_id, c.zone_no, 'held', c.hold_type, count(*) FROM c GROUP BY c.event_id, c.zone_no, c.hold_type
   )
-  INSERT INTO outbox (organization_id, at, kind, event_id, log_id)
-  SELECT p_org, v_now, 'SeatReserved', event_id, id FROM logged;
+  INSERT INTO outbox (organization_id, at, kind, event_id, actor, source, state, hold_type, held_until,
+    ordinals, versions, hold_ids, user_ids)
+  SELECT p_org, v_now, 'SeatReserved', c.event_id, c.actor, c.source, 'held', c.hold_type,
+    v_now + make_interval(secs => c.ttl_s),
+    array_agg(c.ordinal), array_agg(c.version), array_agg(c.hold_id), array_agg(c.user_id)
+  FROM c GROUP BY c.event_id, c.actor, c.source, c.hold_type, c.ttl_s;
   END IF;
 
   RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;

@@ -111,10 +111,19 @@ BEGIN
     SELECT p_org, c.event_id, v_now, 'hold', c.zone_no, c.quantity, 'available', 'held',
       c.version, c.hold_type, c.hold_id, c.session_id, c.actor, c.user_id
     FROM c
-    RETURNING event_id, id
+  ), counted AS (
+    INSERT INTO occupancy_changes (organization_id, event_id, zone_no, state, hold_type, change)
+    SELECT p_org, c.event_id, c.zone_no, 'held', c.hold_type, sum(c.quantity) FROM c
+    GROUP BY c.event_id, c.zone_no, c.hold_type
   )
-  INSERT INTO outbox (organization_id, at, kind, event_id, log_id)
-  SELECT p_org, v_now, 'SeatReserved', event_id, id FROM logged;
+  INSERT INTO outbox (organization_id, at, kind, event_id, actor, source, state, hold_type, held_until, hold_ids, user_ids,
+    quantities, zone_no, zone_version, zone_held, zone_sold)
+  SELECT p_org, v_now, 'SeatReserved', g.event_id, g.actor, g.source, 'held', g.hold_type,
+    v_now + make_interval(secs => g.ttl_s), g.hold_ids, g.user_ids, g.quantities, z.zone_no, z.version, z.held, z.sold
+  FROM (SELECT c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s, array_agg(c.hold_id) AS hold_ids,
+          array_agg(c.user_id) AS user_ids, array_agg(c.quantity) AS quantities
+        FROM c GROUP BY c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s) g
+  JOIN event_zones z ON z.organization_id = p_org AND z.event_id = g.event_id AND z.zone_no = g.zone_no;
 
   RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
   RETURN QUERY SELECT c.n::integer, v_now, NULL::timestamptz, CASE WHEN v_room[c.z] IS NULL THEN NULL ELSE 'available' END,

@@ -187,6 +187,7 @@ DECLARE
   v_now   timestamptz;
   v_hold  holds;
   v_until timestamptz;
+  v_version integer;
 BEGIN
   SELECT h.* INTO v_hold FROM holds h WHERE h.organization_id = p_org AND h.id = p_hold;
   IF v_hold.ordinal IS NULL THEN
@@ -206,13 +207,17 @@ BEGIN
   END IF;
   UPDATE event_seats s SET held_until = v_until
   WHERE s.organization_id = p_org AND s.event_id = v_hold.event_id AND s.ordinal = v_hold.ordinal
-    AND s.state = 'held' AND s.hold_id = p_hold;
+    AND s.state = 'held' AND s.hold_id = p_hold
+  RETURNING s.version INTO v_version;
   INSERT INTO audit_entries (organization_id, at, action, entity_type, entity_id, event_id, actor, user_id, ip, user_agent,
     request_id, changes)
   VALUES (p_org, v_now, 'seat_hold_extended', 'SeatHold', p_hold, v_hold.event_id, p_actor, p_user, p_ip, p_agent, p_trace,
     jsonb_build_object('held_until', v_until, 'was', v_hold.held_until));
-  INSERT INTO outbox (organization_id, at, kind, event_id, payload)
-  VALUES (p_org, v_now, 'SeatHoldExtended', v_hold.event_id,
-    jsonb_build_object('hold_id', p_hold, 'ordinal', v_hold.ordinal, 'zone_no', v_hold.zone_no, 'held_until', v_until));
+  INSERT INTO outbox (organization_id, at, kind, event_id, actor, source, state, hold_type, held_until,
+    ordinals, versions, hold_ids, user_ids, quantities)
+  VALUES (p_org, v_now, 'SeatHoldExtended', v_hold.event_id, p_actor, v_hold.source, 'held', v_hold.hold_type, v_until,
+    CASE WHEN v_hold.ordinal IS NOT NULL THEN ARRAY[v_hold.ordinal] END,
+    CASE WHEN v_hold.ordinal IS NOT NULL THEN ARRAY[v_version] END,
+    ARRAY[p_hold], ARRAY[v_hold.user_id], ARRAY[v_hold.quantity]);
   RETURN v_until;
 END $$;

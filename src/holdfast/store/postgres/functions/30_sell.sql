@@ -14,7 +14,7 @@ SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps t
 AS $$
 DECLARE
   v_now timestamptz := holdfast_now();
-  v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[]; v_n integer;
+  v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[]; v_after text[]; v_n integer;
 BEGIN
   WITH sold AS (
     UPDATE event_seats s
@@ -26,16 +26,17 @@ BEGIN
       AND EXISTS (SELECT FROM holds h WHERE h.organization_id = p_org AND h.id = s.hold_id AND h.session_id = p_session
                   AND h.status = 'active')
       AND event_on_sale(p_org, p_event)
-    RETURNING new.ordinal, new.zone_no, new.version, old.hold_type, old.hold_id
+    RETURNING new.ordinal, new.zone_no, new.version, old.hold_type, old.hold_id, new.hold_type AS after
   )
-  SELECT array_agg(ordinal), array_agg(zone_no), array_agg(version), array_agg(hold_type), array_agg(hold_id), count(*)
-    INTO v_ordinal, v_zone, v_version, v_type, v_hold, v_n FROM sold;
+  SELECT array_agg(ordinal), array_agg(zone_no), array_agg(version), array_agg(hold_type), array_agg(hold_id),
+         array_agg(after), count(*)
+    INTO v_ordinal, v_zone, v_version, v_type, v_hold, v_after, v_n FROM sold;
   IF v_n > 0 THEN
     UPDATE holds h SET status = 'converted', ended_at = v_now
     WHERE h.organization_id = p_org AND h.id = ANY (v_hold) AND h.status = 'active';
     PERFORM record_moves(p_org, 'convert', v_now, p_actor, p_user, p_session, p_ip, p_agent, p_trace, NULL,
       array_fill(p_event, ARRAY[v_n]), v_ordinal, v_zone, array_fill(1, ARRAY[v_n]), array_fill('held'::seat_state, ARRAY[v_n]),
-      array_fill('sold'::seat_state, ARRAY[v_n]), v_version, v_type, v_hold, array_fill(p_session, ARRAY[v_n]));
+      array_fill('sold'::seat_state, ARRAY[v_n]), v_version, v_type, v_hold, array_fill(p_session, ARRAY[v_n]), v_after);
   END IF;
   RETURN v_n;
 END $$;
