@@ -22,11 +22,16 @@ from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.insight.service import InsightService
+from holdfast.live.availability import Availability
+from holdfast.live.service import LiveService
 from holdfast.seating.service import SeatingService
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
+from holdfast.store.feed import Feed, Wakeups
+from holdfast.store.hot.tier import HotTier
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.hold_batches import PostgresBatches
+from holdfast.store.postgres.wakeups import PostgresWakeups
 from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.loop import Duties, Duty
@@ -57,6 +62,9 @@ class Application:
     combiner: Combiner
     services: Services
     refusals: RefusalAudit
+    feed: Feed
+    hot: HotTier
+    live: LiveService
     duties: Duties
     asgi: ASGIApp = field(repr=False)
     protocol: type[HttpToolsProtocol] = field(repr=False)  # the connection class for the server
@@ -71,6 +79,18 @@ class Application:
             settings.database_url, settings.writer_connections, settings.writer_deadline_s
         )
         catalogue = Catalogue(database, settings)
+        wakeups: list[Wakeups] = [PostgresWakeups(database, settings.database_url)]
+        feed = Feed(database, wakeups)
+        hot = HotTier(database, feed, events_max=settings.hot_events, bytes_max=settings.hot_bytes)
+        live = LiveService(
+            database,
+            feed,
+            hot,
+            coalesce_s=settings.live_coalesce_ms / 1000,
+            clients_max=settings.live_clients,
+            heartbeat_s=settings.live_heartbeat_s,
+        )
+        database.on_write = writer_database.on_write = feed.announce
         combiner = Combiner(
             PostgresBatches(writer_database, settings.hold_window_s),
             lanes=settings.writer_connections,
@@ -86,16 +106,21 @@ class Application:
             database=database,
             accounts=accounts,
             seating=SeatingService(database, catalogue, settings),
-            holds=HoldsService(database, catalogue, combiner, refusals, settings),
+            holds=HoldsService(database, catalogue, combiner, hot, refusals, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),
             authenticator=Authenticator(accounts),
+            catalogue=catalogue,
+            live=live,
+            availability=Availability(hot, live),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping.append(ForgetIdempotency(database))
         duties = Duties(housekeeping)
+        await feed.start()
+        live.start()
         combiner.start()
         duties.start()
         asgi = build_api(services)
@@ -107,6 +132,9 @@ class Application:
             combiner=combiner,
             services=services,
             refusals=refusals,
+            feed=feed,
+            hot=hot,
+            live=live,
             duties=duties,
             asgi=asgi,
             protocol=reserve_protocol(services),
@@ -116,6 +144,9 @@ class Application:
         """Answers what was accepted, then lets go."""
         await self.combiner.close()
         await self.duties.stop()
+        await self.live.close()
+        await self.feed.close()
+        await self.hot.close()
         await self.refusals.write()
         await self.catalogue.close()
         await self.writer_database.close()

@@ -98,6 +98,9 @@ async def world(
         holds=unused,
         booking=unused,
         insight=unused,
+        catalogue=unused,
+        live=unused,
+        availability=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

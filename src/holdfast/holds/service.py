@@ -36,6 +36,7 @@ from holdfast.seating.event import check_saleable
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
+from holdfast.store.hot.tier import HotTier
 from holdfast.store.postgres import holds as store
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
@@ -122,12 +123,14 @@ class HoldsService:
         database: Database,
         catalogue: Catalogue,
         combiner: Combiner,
+        hot: HotTier,
         refusals: RefusalAudit,
         settings: Settings,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._combiner = combiner
+        self._hot = hot
         self._refusals = refusals
         self._settings = settings
 

@@ -20,6 +20,7 @@ from holdfast.holds.plan import HoldsAsked
 from holdfast.http.api import SECURITY_HEADERS
 from holdfast.http.auth import client_ip, user_agent_text
 from holdfast.http.envelope import Data
+from holdfast.http.live_connection import LiveConnection
 from holdfast.http.problem import chosen_request_id, problem_answer
 from holdfast.http.reserve import parse_reserve, reserved_now
 from holdfast.http.services import Services
@@ -86,7 +87,7 @@ def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
     return ReserveProtocol
 
 
-class _ReserveProtocol(HttpToolsProtocol):
+class _ReserveProtocol(LiveConnection):
     _services: Services
     _defaults: list[tuple[bytes, bytes]] | None = None
     _default_bytes = b""
@@ -139,6 +140,7 @@ class _ReserveProtocol(HttpToolsProtocol):
     def _ordinary_headers_complete(self) -> None:
         url, headers, expected = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
+        self.scope["holdfast.connection"] = self  # type: ignore[typeddict-unknown-key]  # for a request that becomes a stream
         self.url, self.expect_100_continue = url, expected
         self.headers.extend(headers)  # the list that the new scope holds
         super().on_headers_complete()

@@ -2,7 +2,7 @@
 
 from litestar.types import ControllerRouterHandler
 
-from holdfast.http import accounts, booking_v2, holds, insight, seating, system
+from holdfast.http import accounts, booking_v2, holds, insight, live, seating, system
 
 ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
@@ -11,4 +11,5 @@ ROUTES: list[ControllerRouterHandler] = [
     *insight.ROUTES,
     *holds.ROUTES,
     *booking_v2.ROUTES,
+    *live.ROUTES,
 ]

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
     from holdfast.insight.service import InsightService
+    from holdfast.live.availability import Availability
+    from holdfast.live.service import LiveService
     from holdfast.seating.service import SeatingService
+    from holdfast.store.catalogue import Catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +31,9 @@ class Services:
     holds: "HoldsService"
     booking: "BookingV2"
     insight: "InsightService"
+    catalogue: "Catalogue"
+    live: "LiveService"
+    availability: "Availability"
     health: Health = field(init=False)
 
     def __post_init__(self) -> None:

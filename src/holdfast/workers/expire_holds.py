@@ -53,6 +53,8 @@ class ExpireHolds:
                 expired = await expire_due_holds(connection, organization_id, self._grace_s, self._batch)
             total += expired
             EXPIRED.inc(expired)
+            if expired:
+                self._database.wrote()
             if expired == 0:
                 return total
             if expired >= self._batch:

@@ -64,6 +64,12 @@ class Transaction:
 class Database:
     def __init__(self, pool: asyncpg.Pool) -> None:
         self._pool = pool
+        self.on_write: Callable[[], None] | None = None
+        """Called when something was committed that others may want to know of."""
+
+    def wrote(self) -> None:
+        if self.on_write is not None:
+            self.on_write()
 
     @classmethod
     async def open(cls, dsn: str, connections: int, timeout_s: float = 60.0) -> "Database":
@@ -120,7 +126,9 @@ class Database:
         for attempt in range(RETRIES + 1):
             try:
                 async with self.transaction(organization_id) as transaction:
-                    return await work(transaction)
+                    done = await work(transaction)
+                self.wrote()
+                return done
             except RETRYABLE:
                 if attempt == RETRIES:
                     raise

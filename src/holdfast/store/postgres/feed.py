@@ -5,6 +5,7 @@ visible now and was not then. Ids and transaction numbers alone would not do: th
 slow transaction's rows appear behind those already read.
 """
 
+from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -17,19 +18,7 @@ from holdfast.store.postgres.database import Row
 Cursor = str
 
 NOW = "SELECT pg_current_snapshot()::text"
-
-# Across organizations, as the engine's role. $2: these events only.
-NEWS = """
-SELECT s.snapshot, o.organization_id, o.id, o.xid::text::bigint AS xid, o.at, o.kind, o.event_id, o.actor, o.source,
-  o.state::text AS state, o.hold_type, o.held_until, o.ordinals, o.versions, o.hold_ids, o.user_ids, o.quantities,
-  o.zone_no, o.zone_version, o.zone_held, o.zone_sold, o.payload
-FROM (SELECT pg_current_snapshot()::text AS snapshot) s
-LEFT JOIN LATERAL (
-  SELECT * FROM outbox o
-  WHERE o.xid >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(o.xid, $1::text::pg_snapshot)
-    AND ($2::uuid[] IS NULL OR o.event_id = ANY ($2))
-  ORDER BY o.xid, o.id) o ON true
-"""
+NEWS = "SELECT * FROM read_news($1)"
 
 # Of one event, from a transaction number on: what a reader that was away has missed.
 CHANGED_SINCE = """
@@ -45,6 +34,8 @@ class Queries(Protocol):
 
 class News(msgspec.Struct, frozen=True):
     cursor: Cursor
+    now: datetime
+    """The database's clock when it was asked."""
     messages: list[Message]
 
 
@@ -53,15 +44,29 @@ async def cursor_now(tx: Queries) -> Cursor:
     return cursor
 
 
-async def read_news(tx: Queries, cursor: Cursor, events: list[UUID] | None = None) -> News:
-    """As the engine's role: everything committed since the cursor was taken, of all organizations."""
-    rows = await tx.fetch(NEWS, cursor, events)
-    return News(rows[0]["snapshot"], [as_message(row) for row in rows if row["id"] is not None])
+async def read_news(tx: Queries, cursor: Cursor) -> News:
+    """Everything committed since the cursor was taken, of all organizations."""
+    rows = await tx.fetch(NEWS, cursor)
+    first = rows[0]
+    return News(first["snapshot"], first["now"], [as_message(row) for row in rows if row["id"] is not None])
+
+
+async def changed_since(
+    tx: Queries, organization_id: UUID, event_id: UUID, mark: int, limit: int
+) -> list[tuple[int, list[int] | None, int | None]]:
+    """Transaction number, seats and zone of what was done to an event since; more than `limit` are not read."""
+    rows = await tx.fetch(CHANGED_SINCE, organization_id, event_id, str(mark), limit)
+    return [(row["xid"], row["ordinals"], row["zone_no"]) for row in rows]
 
 
 def low_mark(cursor: Cursor) -> int:
     """Every transaction numbered below was over when the cursor was taken."""
     return int(cursor.partition(":")[0])
+
+
+def high_mark(cursor: Cursor) -> int:
+    """No transaction numbered from here on had begun."""
+    return int(cursor.split(":")[1])
 
 
 def as_message(row: Row) -> Message:

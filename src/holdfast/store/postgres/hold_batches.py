@@ -35,7 +35,9 @@ class PostgresBatches:
         for attempt in range(RETRIES + 1):
             try:
                 async with self._database.connection() as connection:
-                    return await call(connection, requests, self._window_s)
+                    verdicts = await call(connection, requests, self._window_s)
+                self._database.wrote()
+                return verdicts
             except RETRYABLE as error:
                 if attempt == RETRIES:
                     raise BatchRejected from error

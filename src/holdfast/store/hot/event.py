@@ -1,0 +1,191 @@
+"""One event's seats in memory, as columns by ordinal: what a buyer may see of them, and who need not ask for one.
+
+Everything comes from the change feed, or from a reading of the inventory: of two facts about a seat the one with the
+higher version stays, so they may arrive in any order and more than once.
+"""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.holds.lifecycle import SeatState
+from holdfast.live.message import Message
+from holdfast.seating.layout import Layout
+
+STATES: tuple[SeatState, ...] = (SeatState.AVAILABLE, SeatState.HELD, SeatState.SOLD, SeatState.BLOCKED)
+STATE_CODES: dict[SeatState, int] = {state: code for code, state in enumerate(STATES)}
+AVAILABLE, HELD = STATE_CODES[SeatState.AVAILABLE], STATE_CODES[SeatState.HELD]
+FOREVER = float("inf")
+BYTES_A_SEAT = 1 + 1 + 4 + 8 + 8 + 8 + 8
+_LOW_64 = (1 << 64) - 1
+
+
+class ZoneCount:
+    """A general-admission zone."""
+
+    __slots__ = ("capacity", "changed", "held", "sold", "version")
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.version = -1
+        self.held = 0
+        self.sold = 0
+        self.changed = 0
+
+
+def owner_key(user_id: UUID | None) -> int:
+    """Half of a user's id is enough to tell that it is somebody else; 0 stands for nobody."""
+    return 0 if user_id is None else user_id.int & _LOW_64
+
+
+def unix(instant: datetime | None) -> float:
+    return FOREVER if instant is None else instant.timestamp()
+
+
+class HotEvent:
+    __slots__ = (
+        "base",
+        "changed",
+        "event_id",
+        "hold_types",
+        "layout",
+        "loaded",
+        "organization_id",
+        "owners",
+        "refused_until",
+        "revision",
+        "states",
+        "taken",
+        "types",
+        "until",
+        "versions",
+        "zones",
+    )
+
+    def __init__(self, organization_id: UUID, event_id: UUID, layout: Layout) -> None:
+        seats = layout.seat_count
+        self.organization_id = organization_id
+        self.event_id = event_id
+        self.layout = layout
+        self.states: NDArray[np.uint8] = np.zeros(seats, np.uint8)
+        self.types: NDArray[np.uint8] = np.zeros(seats, np.uint8)
+        """Index into `hold_types`; 0 for none."""
+        self.versions: NDArray[np.int32] = np.full(seats, -1, np.int32)
+        self.until: NDArray[np.float64] = np.zeros(seats, np.float64)
+        self.owners: NDArray[np.uint64] = np.zeros(seats, np.uint64)
+        self.changed: NDArray[np.int64] = np.zeros(seats, np.int64)
+        """The number of the transaction that changed the seat last, where that was after `base`."""
+        self.refused_until = array("d", bytes(8 * seats))
+        """By the database's clock (unix): until then whoever is not the owner need not ask. 0: must ask."""
+        self.taken: NDArray[np.float64] = np.frombuffer(self.refused_until, np.float64)
+        self.zones = {zone.zone_no: ZoneCount(zone.capacity) for zone in layout.zones if zone.is_ga}
+        self.hold_types: list[str | None] = [None]
+        self.base = 0
+        """Of what was changed by transactions numbered from here on, `changed` tells everything."""
+        self.revision = 0
+        """Grows with every change that a buyer can see."""
+        self.loaded = False
+
+    @property
+    def size_bytes(self) -> int:
+        return BYTES_A_SEAT * len(self.states) + 4096
+
+    # Facts -------------------------------------------------------------------------------------------------------
+    def apply(self, message: Message) -> Sequence[int]:
+        """Takes in a message about this event; answers the seats that a buyer would see changed."""
+        if message.zone_no is not None and message.zone_version is not None:
+            self._count(message)
+        if message.ordinals is None or message.state is None:
+            return ()
+        ordinals = np.array(message.ordinals, np.int64)
+        owners = np.fromiter(map(owner_key, message.user_ids or [None] * len(ordinals)), np.uint64, len(ordinals))
+        return self.note(
+            ordinals,
+            np.array(message.versions, np.int32),
+            np.full(len(ordinals), STATE_CODES[message.state], np.uint8),
+            np.full(len(ordinals), self.type_index(message.hold_type), np.uint8),
+            np.full(len(ordinals), unix(message.held_until), np.float64),
+            owners,
+            message.xid,
+        )
+
+    def note(
+        self,
+        ordinals: NDArray[np.int64],
+        versions: NDArray[np.int32],
+        states: NDArray[np.uint8],
+        types: NDArray[np.uint8],
+        until: NDArray[np.float64],
+        owners: NDArray[np.uint64],
+        xid: int,
+    ) -> Sequence[int]:
+        """Those facts that are newer than what is known. An extended hold keeps its seat's version and ends later."""
+        known = self.versions[ordinals]
+        newer = (versions > known) | ((versions == known) & (states == HELD) & (until > self.until[ordinals]))
+        if not newer.all():
+            ordinals, versions, states = ordinals[newer], versions[newer], states[newer]
+            types, until, owners = types[newer], until[newer], owners[newer]
+        if not len(ordinals):
+            return ()
+        seen = (self.states[ordinals] != states) | (self.types[ordinals] != types)
+        self.states[ordinals] = states
+        self.types[ordinals] = types
+        self.versions[ordinals] = versions
+        self.owners[ordinals] = owners
+        held = states == HELD
+        self.until[ordinals] = np.where(held, until, 0.0)
+        self.taken[ordinals] = np.where(held, until, np.where(states == AVAILABLE, 0.0, FOREVER))
+        if not seen.any():
+            return ()
+        visible = ordinals[seen]
+        self.changed[visible] = xid
+        self.revision += 1
+        listed: list[int] = visible.tolist()
+        return listed
+
+    def _count(self, message: Message) -> None:
+        zone = self.zones.get(message.zone_no or 0)
+        if zone is None or message.zone_version is None or message.zone_version <= zone.version:
+            return
+        zone.version = message.zone_version
+        zone.held, zone.sold = message.zone_held or 0, message.zone_sold or 0
+        zone.changed = message.xid
+        self.revision += 1
+
+    def type_index(self, hold_type: str | None) -> int:
+        if hold_type is None:
+            return 0
+        try:
+            return self.hold_types.index(hold_type)
+        except ValueError:
+            pass
+        if len(self.hold_types) > 255:
+            return 0  # more names than an event ever has: shown without one
+        self.hold_types.append(hold_type)
+        return len(self.hold_types) - 1
+
+    # Asking ------------------------------------------------------------------------------------------------------
+    def refusal(self, ordinal: int, user_id: UUID | None, now: float) -> float:
+        """How long (seconds; without end for what is sold or blocked) whoever is not the owner need not ask for the seat.
+        0 or less: the database must be asked. `now` is the database's clock."""
+        left = self.refused_until[ordinal] - now
+        if left <= 0.0:
+            return 0.0
+        if user_id is not None and self.owners[ordinal] == owner_key(user_id):
+            return 0.0
+        return left
+
+    def doubt(self, ordinals: Iterable[int]) -> None:
+        """This process has just moved these seats: until the feed says how, nobody is refused because of them."""
+        for ordinal in ordinals:
+            if 0 <= ordinal < len(self.refused_until):
+                self.refused_until[ordinal] = 0.0
+
+    def changed_since(self, mark: int) -> list[int]:
+        """The seats changed by transactions numbered from `mark` on; `mark` is not below `base`."""
+        listed: list[int] = np.nonzero(self.changed >= mark)[0].tolist()
+        return listed

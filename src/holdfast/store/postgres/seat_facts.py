@@ -1,0 +1,109 @@
+"""An event's inventory as columns, for the tiers that keep it in memory: read in parts, as of one instant."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from holdfast.store.postgres.database import Row, Transaction
+from holdfast.store.postgres.feed import Cursor, cursor_now
+
+PART = 20_000
+"""Seats read at once: a few milliseconds of this process's time."""
+
+ONE_INSTANT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+# Seats that never moved are left out: free, at version 0. A user's id is halved: enough to tell one from another.
+SEATS = """
+SELECT coalesce(array_agg(s.ordinal), '{}') AS ordinals, array_agg(s.version) AS versions,
+  array_agg(array_position('{available,held,sold,blocked}'::seat_state[], s.state) - 1) AS states,
+  array_agg(CASE WHEN s.state IN ('held', 'sold') THEN s.hold_type END) AS hold_types,
+  array_agg(CASE WHEN s.state = 'held' THEN coalesce(extract(epoch FROM s.held_until)::float8, 'infinity') ELSE 0 END)
+    AS until,
+  array_agg(coalesce(('x' || right(replace(h.user_id::text, '-', ''), 16))::bit(64)::bigint, 0)) AS owners
+FROM event_seats s
+LEFT JOIN holds h ON h.organization_id = $1 AND h.id = s.hold_id
+WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal >= $3 AND s.ordinal < $4 AND s.version > 0
+"""
+ZONES = """
+SELECT zone_no, version, held, sold FROM event_zones WHERE organization_id = $1 AND event_id = $2
+"""
+HELD = """
+SELECT h.id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.hold_type, h.source, h.held_until, h.created_at
+FROM holds h
+WHERE h.organization_id = $1 AND h.event_id = $2 AND h.status = 'active'
+  AND (h.held_until IS NULL OR h.held_until > holdfast_now())
+ORDER BY h.id
+"""
+STILL_ACTIVE = """
+SELECT h.id FROM holds h
+WHERE h.organization_id = $1 AND h.id = ANY ($2::uuid[]) AND h.status = 'active'
+  AND (h.held_until IS NULL OR h.held_until > holdfast_now())
+"""
+
+
+class SeatColumns(msgspec.Struct, frozen=True):
+    ordinals: list[int]
+    versions: list[int]
+    states: list[int]
+    hold_types: list[str | None]
+    until: list[float]
+    owners: list[int]
+
+
+class HeldNow(msgspec.Struct, frozen=True, kw_only=True):
+    """A live hold."""
+
+    hold_id: UUID
+    ordinal: int | None
+    zone_no: int
+    quantity: int
+    user_id: UUID | None
+    hold_type: str
+    source: str
+    held_until: datetime | None
+    created_at: datetime
+
+
+async def begin_instant(tx: Transaction) -> Cursor:
+    """What this transaction reads from here on is as of one instant: that of the cursor."""
+    await tx.execute(ONE_INSTANT)
+    return await cursor_now(tx)
+
+
+async def seat_columns(
+    tx: Transaction, organization_id: UUID, event_id: UUID, seats: int
+) -> AsyncIterator[SeatColumns]:
+    for start in range(0, seats, PART):
+        row = await tx.fetchrow(SEATS, organization_id, event_id, start, start + PART)
+        assert row is not None
+        if row["ordinals"]:
+            yield SeatColumns(*row.values())
+
+
+async def zone_rows(tx: Transaction, organization_id: UUID, event_id: UUID) -> list[Row]:
+    return await tx.fetch(ZONES, organization_id, event_id)
+
+
+async def live_holds(tx: Transaction, organization_id: UUID, event_id: UUID) -> list[HeldNow]:
+    return [_held(row) for row in await tx.fetch(HELD, organization_id, event_id)]
+
+
+async def still_active(tx: Transaction, organization_id: UUID, hold_ids: list[UUID]) -> set[UUID]:
+    return {row["id"] for row in await tx.fetch(STILL_ACTIVE, organization_id, hold_ids)}
+
+
+def _held(row: Any) -> HeldNow:
+    return HeldNow(
+        hold_id=row["id"],
+        ordinal=row["ordinal"],
+        zone_no=row["zone_no"],
+        quantity=row["quantity"],
+        user_id=row["user_id"],
+        hold_type=row["hold_type"],
+        source=row["source"],
+        held_until=row["held_until"],
+        created_at=row["created_at"],
+    )
