@@ -48,6 +48,11 @@ class Stage:
         issued = await self.app.services.accounts.issue_token(self.first.organization_id, Role(role), tiers=tiers)
         return bearer(issued.token)
 
+    async def advance_clock(self, seconds: float) -> None:
+        """Moves the database's clock ahead, and lets the process notice: real clocks do not jump."""
+        await self.database.advance_clock(seconds)
+        await self.app.feed.caught_up()
+
     def seat_path(self, n: int, event_id: str | None = None) -> str:
         return f"/api/events/{event_id or self.event_id}/seats/{self.seats[n]['id']}/reserve"
 

@@ -32,6 +32,8 @@ from holdfast.store.hot.tier import HotTier
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.hold_batches import PostgresBatches
 from holdfast.store.postgres.wakeups import PostgresWakeups
+from holdfast.store.redis.warm import Warm
+from holdfast.store.registry import Registry
 from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.loop import Duties, Duty
@@ -90,7 +92,14 @@ class Application:
             clients_max=settings.live_clients,
             heartbeat_s=settings.live_heartbeat_s,
         )
+        warm = (
+            None
+            if settings.redis_url is None
+            else Warm.open(settings.redis_url, settings.redis_namespace, settings.redis_timeout_s)
+        )
+        registry = Registry(database, feed, hot, warm)
         database.on_write = writer_database.on_write = feed.announce
+        database.on_moved = hot.doubt
         combiner = Combiner(
             PostgresBatches(writer_database, settings.hold_window_s),
             lanes=settings.writer_connections,
@@ -106,10 +115,11 @@ class Application:
             database=database,
             accounts=accounts,
             seating=SeatingService(database, catalogue, settings),
-            holds=HoldsService(database, catalogue, combiner, hot, refusals, settings),
+            holds=HoldsService(database, catalogue, combiner, registry, refusals, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),
             authenticator=Authenticator(accounts),
+            refusals=refusals,
             catalogue=catalogue,
             live=live,
             availability=Availability(hot, live),

@@ -98,6 +98,7 @@ async def world(
         holds=unused,
         booking=unused,
         insight=unused,
+        refusals=unused,
         catalogue=unused,
         live=unused,
         availability=unused,

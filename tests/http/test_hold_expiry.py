@@ -32,9 +32,9 @@ def test_a_seat_whose_hold_is_over_is_taken_at_once_though_nobody_swept_it(datab
         old = held(await made.reserve(0, first))["hold_id"]
         places = held(await made.hold(first, ga=[{"zone_id": "pit", "quantity": 3}]))["holds"][0]["hold_id"]
         refused(await made.hold(second, ga=[{"zone_id": "pit", "quantity": 3}]), 409, "block_at_capacity")
-        await made.database.advance_clock(298)
+        await made.advance_clock(298)
         refused(await made.reserve(0, second), 409, "seat_held_by_another_user")
-        await made.database.advance_clock(3)
+        await made.advance_clock(3)
         assert (await made.seat(0))["state"] == "available"
         assert (await hold_row(made, old))["status"] == "active"  # nobody has been there yet
         refused(await extend(made, old, first), 409, "hold_expired")
@@ -70,7 +70,7 @@ def test_the_owner_of_a_hold_that_is_over_can_take_the_seat_anew(database: TestD
     async def check(made: Stage) -> None:
         buyer = await member(made)
         old = held(await made.reserve(0, buyer))["hold_id"]
-        await made.database.advance_clock(301)
+        await made.advance_clock(301)
         new = held(await made.reserve(0, buyer))
         assert new["hold_id"] != old
         assert new["expires_in_seconds"] == 300
@@ -90,7 +90,7 @@ def test_the_sweeper_frees_what_is_over_once_however_many_there_are(database: Te
         before = await contents(made)
         assert 0 < await sweeper.once() <= 1.0
         assert await contents(made) == before  # nothing is due yet
-        await made.database.advance_clock(301)
+        await made.advance_clock(301)
         late = held(await made.reserve(20, await member(made)))["hold_id"]
         graceful = ExpireHolds(made.app.database, grace_s=30)
         await graceful.once()
@@ -109,8 +109,16 @@ def test_the_sweeper_frees_what_is_over_once_however_many_there_are(database: Te
         for hold_id in (kept, late):
             assert (await hold_row(made, hold_id))["status"] == "active"
         (audited,) = await made.sql("SELECT count(*) FROM audit_entries WHERE action = 'seat_hold_expired'")
-        (sent,) = await made.sql("SELECT count(*) FROM outbox WHERE kind = 'SeatHoldExpired'")
-        assert (audited["count"], sent["count"]) == (6, 6)
+        assert audited["count"] == 6
+        sent = await made.sql("SELECT * FROM outbox WHERE kind = 'SeatHoldExpired'")
+        of_seats = [message for message in sent if message["ordinals"] is not None]
+        freed = [pair for message in of_seats for pair in zip(message["ordinals"], message["versions"], strict=True)]
+        assert sorted(freed) == [(n, 2) for n in range(5)]  # each told once, in however many messages
+        (of_places,) = [message for message in sent if message["ordinals"] is None]
+        assert (of_places["quantities"], of_places["zone_held"], of_places["zone_sold"]) == ([4], 0, 0)
+        told = [hold_id for message in sent for hold_id in message["hold_ids"]]
+        assert sorted(map(str, told)) == sorted(hold["hold_id"] for hold in data["holds"])
+        assert {message["state"] for message in sent} == {"available"}
         after = await contents(made)
         await sweeper.once()
         assert await contents(made) == after
@@ -125,7 +133,7 @@ def test_sweepers_and_buyers_at_the_same_instant_end_each_hold_once(database: Te
         second = [await member(made) for _ in range(4)]
         for n in range(40):
             held(await made.reserve(n, first[n % 4]))
-        await made.database.advance_clock(301)
+        await made.advance_clock(301)
         takers = asyncio.gather(*(made.reserve(n, second[n % 4]) for n in range(40)))
         await asyncio.gather(*(ExpireHolds(made.app.database, batch=5).once() for _ in range(4)))
         assert {answer.status_code for answer in await takers} == {201}
@@ -195,7 +203,7 @@ def test_a_key_and_a_body_seen_before_get_the_answer_they_got_before(database: T
         key = {**buyer, "Idempotency-Key": "order-1"}
         first = await made.reserve(0, key)
         assert held(first)
-        await made.database.advance_clock(30)
+        await made.advance_clock(30)
         before = await contents(made)
         again = await made.reserve(0, key)
         assert (again.status_code, again.json()) == (201, first.json())
@@ -255,7 +263,7 @@ def test_after_a_day_a_key_is_forgotten_and_the_work_is_done_anew(database: Test
         buyer = await member(made)
         first = held(await made.reserve(0, {**buyer, "Idempotency-Key": "daily"}))
         who = (await made.client.get("/api/me", headers=buyer)).json()["data"]["user_id"]
-        await made.database.advance_clock(24 * 3600 + 5)
+        await made.advance_clock(24 * 3600 + 5)
         issue = made.app.services.accounts.issue_token
         fresh = await issue(made.first.organization_id, Role.CUSTOMER, user_id=UUID(who))
         headers = {"Authorization": f"Bearer {fresh.token}", "Idempotency-Key": "daily"}

@@ -112,6 +112,8 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("PUT", "/api/events/{event_id}/whitelist"): of_event("PUT", "/whitelist", {"user_ids": [UNKNOWN]}),
     ("DELETE", "/api/events/{event_id}/whitelist"): of_event("DELETE", "/whitelist", {"user_ids": [UNKNOWN]}),
     ("GET", "/api/events/{event_id}/state-log"): of_event("GET", "/state-log"),
+    ("GET", "/api/events/{event_id}/availability"): of_event("GET", "/availability"),
+    ("GET", "/api/events/{event_id}/live"): of_event("GET", "/live"),
     ("POST", "/api/events/{event_id}/seats/{seat_id}/reserve"): lambda them, me: Asked(
         "POST", f"/api/events/{them.event}/seats/{them.seat}/reserve"
     ),

@@ -202,6 +202,8 @@ class Ground:
 
     async def pass_time(self, seconds: float) -> None:
         await self.sql("UPDATE test_clock SET ahead = ahead + make_interval(secs => $1)", float(seconds))
+        for app in self.apps:
+            await app.feed.caught_up()  # real clocks do not jump
 
     async def to_the_eve(self, seconds_before: float) -> None:
         """Moves the clock to shortly before the event's first hold ends."""

@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
+import asyncpg
+
 from holdfast.app import Application
 from holdfast.holds.service import Placement
 from holdfast.kernel.errors import EventNotAvailable, EventUnavailable, Refusal, SeatHeldByAnother, SeatNotAvailable
@@ -241,7 +243,11 @@ def test_control_sweepers_that_do_not_lock_expire_a_hold_twice(database: TestDat
     async def run() -> None:
         control = [changed("expire_due_holds", (SKIP, ""), (STILL_HELD, ""))]
         async with ground(database, theatre_config(4, SEATS // 4, ga_capacity=50), control=control) as g:
-            assert await two_sweepers(g) != []
+            try:
+                found = await two_sweepers(g)
+            except asyncpg.NotNullViolationError as violated:  # the counters refuse what has no hold type any more
+                found = [str(violated)]
+            assert found != []
 
     asyncio.run(run())
 

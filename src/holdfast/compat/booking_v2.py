@@ -152,6 +152,7 @@ class BookingV2:
             )
             if not moved:
                 raise NotInExpectedState("not in the expected state")
+            tx.moved(view.id, chosen.ordinals)
             return True
 
         return await self._apply(call, work)

@@ -218,9 +218,13 @@ def _event_refusal(request: HoldRequest, fact: ClaimFacts) -> Refusal | None:
 def _seat_refusal(ordinal: int, fact: ClaimFacts) -> Refusal:
     if fact.state is None:
         return SeatNotFound("There is no such seat in this event.", ordinal=ordinal)
-    if fact.state == SeatState.HELD:
-        return held_by_another(ordinal, seconds_between(fact.decided_at, fact.held_until))
-    return SeatNotAvailable(f"This seat is {fact.state}.", current_status=fact.state, ordinal=ordinal)
+    return taken_seat(ordinal, fact.state, seconds_between(fact.decided_at, fact.held_until))
+
+
+def taken_seat(ordinal: int, state: str, expires_in: int | None) -> Refusal:
+    if state == SeatState.HELD:
+        return held_by_another(ordinal, expires_in)
+    return SeatNotAvailable(f"This seat is {state}.", current_status=state, ordinal=ordinal)
 
 
 def held_by_another(ordinal: int, expires_in: int | None) -> SeatHeldByAnother:

@@ -1,21 +1,19 @@
 """Holds: placing, releasing, moving, extending and listing them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from prometheus_client import REGISTRY
-from prometheus_client.metrics_core import CounterMetricFamily
-from prometheus_client.registry import Collector
 
-from holdfast.accounts.principal import Call, require_staff
-from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seconds_between
+from holdfast.accounts.principal import Call, Principal, require_staff
+from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seconds_between, taken_seat
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked, asks_whitelist, find_ordinals, hold_ttl_s, plan_hold
 from holdfast.insight.refusals import RefusalAudit
+from holdfast.kernel.counting import PlainCounter
 from holdfast.kernel.errors import (
     EventNotAvailable,
     EventNotFound,
@@ -36,10 +34,10 @@ from holdfast.seating.event import check_saleable
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
-from holdfast.store.hot.tier import HotTier
 from holdfast.store.postgres import holds as store
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
+from holdfast.store.registry import Registry, Taken
 
 BULK_RELEASE_MAX = 100_000
 
@@ -97,24 +95,7 @@ class HoldPage(msgspec.Struct, frozen=True):
     next_cursor: str | None
 
 
-class PlacedCounter(Collector):
-    """Counted in a plain dictionary and put into words when asked: a counter of the library takes a lock each time."""
-
-    def __init__(self) -> None:
-        self.placed: dict[str, int] = {}
-
-    def add(self, hold_type: str, placed: int) -> None:
-        self.placed[hold_type] = self.placed.get(hold_type, 0) + placed
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        family = CounterMetricFamily("holdfast_holds", "Holds placed", labels=["hold_type"])
-        for hold_type, placed in list(self.placed.items()):
-            family.add_metric([hold_type], placed)
-        yield family
-
-
-HOLDS = PlacedCounter()
-REGISTRY.register(HOLDS)
+HOLDS = PlainCounter("holdfast_holds", "Holds placed", ("hold_type",))
 
 
 class HoldsService:
@@ -123,14 +104,14 @@ class HoldsService:
         database: Database,
         catalogue: Catalogue,
         combiner: Combiner,
-        hot: HotTier,
+        registry: Registry,
         refusals: RefusalAudit,
         settings: Settings,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._combiner = combiner
-        self._hot = hot
+        self._registry = registry
         self._refusals = refusals
         self._settings = settings
 
@@ -142,6 +123,8 @@ class HoldsService:
             if view is None:
                 view = await self._event(call, event_id)
             request = await self._plan(call, view, asked)
+            if call.idempotency is None:
+                await self._refuse_early(view, request)
             if call.idempotency is None and self._fits_a_batch(request):
                 held = await self._combiner.submit(request)
                 placement = placement_of(view, held)
@@ -152,7 +135,7 @@ class HoldsService:
             self._refusals.note(call, event_id, named)
             raise named from refusal
         if placement.created:
-            HOLDS.add(request.hold_type, len(placement.holds))
+            HOLDS.add(request.hold_type, by=len(placement.holds))
         return placement
 
     def submit(self, call: Call, event_id: UUID, asked: HoldsAsked, deliver: Deliver) -> bool:
@@ -166,13 +149,16 @@ class HoldsService:
             request = plan_hold(view, call, asked, whitelisted=False, bulk_max=self._settings.bulk_seats_max)
             if not self._fits_a_batch(request):
                 return False
+            taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
+            if taken is not None:
+                raise _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
 
             def settled(outcome: Held | Refusal) -> None:
                 if isinstance(outcome, Refusal):
                     outcome = _named(outcome, view)
                     self._refusals.note(call, event_id, outcome)
                 elif outcome.created:
-                    HOLDS.add(request.hold_type, len(outcome.holds))
+                    HOLDS.add(request.hold_type, by=len(outcome.holds))
                 deliver(view, outcome)
 
             self._combiner.enqueue(request, settled)
@@ -180,6 +166,29 @@ class HoldsService:
             self._refusals.note(call, event_id, refusal)
             raise
         return True
+
+    def taken_at_once(self, principal: Principal, event_id: UUID, seat_id: UUID) -> tuple[EventView, Taken] | None:
+        """Whether somebody else has the seat, by what is in memory: a moment before anything else is done. None where
+        there is any doubt, about the seat or about the request."""
+        view = self._catalogue.peek(principal.organization_id, event_id)
+        if view is None or not view.on_sale() or not view.layout.all_public:
+            return None
+        if principal.guest_event_id is not None and principal.guest_event_id != event_id:
+            return None
+        ordinal = view.layout.seat_index.of(seat_id)
+        taken = None if ordinal is None else self._registry.peek(view, ordinal, principal.user_id)
+        return None if taken is None else (view, taken)
+
+    def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
+        """For the audit, where the sample wants it."""
+        self._refusals.keep(call, view.id, _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view))
+
+    async def _refuse_early(self, view: EventView, request: HoldRequest) -> None:
+        """What a tier above the database knows to be taken need not be asked for."""
+        if request.seats:
+            taken = await self._registry.look_up(view, [seat.ordinal for seat in request.seats], request.user_id)
+            if taken is not None:
+                raise taken_seat(taken.ordinal, taken.state, taken.expires_in)
 
     async def _event(self, call: Call, event_id: UUID) -> EventView:
         view = await self._catalogue.event(call.organization_id, event_id)
@@ -240,6 +249,7 @@ class HoldsService:
             if row["status"] == HoldStatus.ACTIVE:
                 await store.release_holds(tx, call, [hold_id], None)
                 row, _ = await self._own_row(tx, call, hold_id)
+            tx.moved(row["event_id"], [row["ordinal"]])
             return hold_view(view, row, staff=call.principal.is_staff)
 
         return await run_once(self._database, call, work, HoldView)
@@ -257,6 +267,7 @@ class HoldsService:
                 rows = await self._filtered_rows(tx, call, view, chosen or HoldFilter(), None, BULK_RELEASE_MAX)
             self._require_release(call, view, rows)
             done = await store.release_holds(tx, call, [r["id"] for r in rows], "released by the organiser")
+            tx.moved(event_id, [r["ordinal"] for r in rows])
             released = [h for h, verb in done.items() if verb == "release"]
             return Released(len(released), len(done) - len(released), released)
 
@@ -300,6 +311,7 @@ class HoldsService:
                 if row["status"] != HoldStatus.ACTIVE or row["ordinal"] is None:
                     raise HoldEnded("Only a live hold on a numbered seat can be moved.", hold_id=str(row["id"]))
             done = await store.release_holds(tx, call, list(rows), "moved by the organiser")
+            tx.moved(event_id, [row["ordinal"] for row in rows.values()])
             if len(done) < len(rows) or "expire" in done.values():
                 raise HoldExpired("One of these holds has just ended.")
             placed: list[HoldView] = []

@@ -19,7 +19,6 @@ from holdfast.http.live_connection import LiveConnection
 from holdfast.http.problem import problem_answer, request_id_of
 from holdfast.http.services import Services, services
 from holdfast.kernel.errors import EventNotAvailable, EventNotFound, Refusal, Unauthorized
-from holdfast.kernel.ids import parse_id
 from holdfast.live.codec import Frame
 from holdfast.seating.event import EventStatus
 from holdfast.seating.view import EventView

@@ -7,14 +7,16 @@ Anything else about the route goes the ordinary way through the framework, which
 Measured against the ordinary way in docs/decisions/0006.
 """
 
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.principal import Call, Principal
-from holdfast.holds.claims import Held
+from holdfast.holds.claims import Held, taken_seat
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked
 from holdfast.http.api import SECURITY_HEADERS
@@ -26,7 +28,9 @@ from holdfast.http.reserve import parse_reserve, reserved_now
 from holdfast.http.services import Services
 from holdfast.kernel.errors import Refusal
 from holdfast.kernel.ids import parse_id
+from holdfast.seating.layout import Layout
 from holdfast.seating.view import EventView
+from holdfast.store.registry import Taken
 
 PREFIX: Final = b"/api/events/"
 MIDDLE: Final = b"/seats/"
@@ -76,6 +80,20 @@ class _ShortCycle:
         self.response_complete = False
         self.keep_alive = keep_alive
         self.message_event = _NoEvent()
+
+
+@lru_cache(maxsize=20_000)
+def _refusal_body(seat_id: bytes, state: str, expires_in: int | None) -> tuple[bytes, bytes]:
+    """Head and body. A thousand buyers who want one seat in one second are told the same."""
+    refusal = taken_seat(0, state, expires_in)
+    facts = {**refusal.facts, "seat_id": str(UUID(bytes=seat_id))}
+    del facts["ordinal"]
+    _, headers, body = problem_answer(type(refusal)(refusal.detail, **facts))
+    return _lines(headers) + _SECURITY, body
+
+
+def _refusal_of(layout: Layout, taken: Taken) -> tuple[bytes, bytes]:
+    return _refusal_body(layout.seat_uuid_bytes(taken.ordinal), taken.state, taken.expires_in)
 
 
 def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
@@ -202,6 +220,8 @@ class _ReserveProtocol(LiveConnection):
         if principal is None or event_id is None or seat_id is None:
             return False
         request_id = chosen_request_id(known.get(b"x-request-id"))
+        if not cycle.body and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id):
+            return True
 
         def answer(view: EventView, outcome: Held | Refusal) -> None:
             if isinstance(outcome, Held):
@@ -220,6 +240,26 @@ class _ReserveProtocol(LiveConnection):
         except Exception as error:
             self._answer_problem(cycle, error, request_id)
             return True
+
+    def _refused_at_once(
+        self,
+        cycle: _ShortCycle,
+        principal: Principal,
+        event_id: UUID,
+        seat_id: UUID,
+        known: dict[bytes, bytes],
+        request_id: str,
+    ) -> bool:
+        """The answer of a stampede: the seat is somebody else's, which this process knows already."""
+        services = self._services
+        found = services.holds.taken_at_once(principal, event_id, seat_id)
+        if found is None:
+            return False
+        view, taken = found
+        if services.refusals.count_taken(taken.state):
+            services.holds.note_taken(self._call(principal, known, request_id), view, taken)
+        self._write(cycle, 409, *_refusal_of(view.layout, taken), request_id)
+        return True
 
     def _call(self, principal: Principal, known: dict[bytes, bytes], request_id: str) -> Call:
         proxies = self._services.settings.trusted_proxies

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.compat.booking_v2 import BookingV2
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
+    from holdfast.insight.refusals import RefusalAudit
     from holdfast.insight.service import InsightService
     from holdfast.live.availability import Availability
     from holdfast.live.service import LiveService
@@ -31,6 +32,7 @@ class Services:
     holds: "HoldsService"
     booking: "BookingV2"
     insight: "InsightService"
+    refusals: "RefusalAudit"
     catalogue: "Catalogue"
     live: "LiveService"
     availability: "Availability"

@@ -6,14 +6,14 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from prometheus_client import Counter
 
 from holdfast.accounts.principal import Call
+from holdfast.kernel.counting import PlainCounter
 from holdfast.kernel.errors import Refusal
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.holds import audit_refusals
 
-REFUSALS = Counter("holdfast_hold_refusals_total", "Requests for holds that were refused", ["reason"])
+REFUSALS = PlainCounter("holdfast_hold_refusals", "Requests for holds that were refused", ("reason",))
 LIMIT = 5_000
 
 
@@ -24,9 +24,21 @@ class RefusalAudit:
         self._pending: deque[tuple[Call, UUID | None, str, str]] = deque(maxlen=LIMIT)
 
     def note(self, call: Call, event_id: UUID | None, refusal: Refusal) -> None:
-        REFUSALS.labels(refusal.code).inc()
-        if self._sample < 1.0 and random.random() >= self._sample:
+        REFUSALS.add(refusal.code)
+        if not self._sampled():
             return
+        self.keep(call, event_id, refusal)
+
+    def count_taken(self, state: str) -> bool:
+        """Counts the refusal of a seat that is taken; answers whether the sample wants it kept."""
+        REFUSALS.add("seat_held_by_another_user" if state == "held" else "seat_not_available")
+        return self._sampled()
+
+    def _sampled(self) -> bool:
+        return self._sample >= 1.0 or random.random() < self._sample
+
+    def keep(self, call: Call, event_id: UUID | None, refusal: Refusal) -> None:
+        """One that was counted and chosen already."""
         facts = msgspec.json.encode(refusal.facts, enc_hook=str).decode()
         self._pending.append((call, event_id, refusal.code, facts))
 

@@ -184,15 +184,14 @@ class LiveService:
 
     def _bring_up_to_date(self, topic: Topic, sink: Sink, since: int | None) -> None:
         event = topic.event
-        sink.write(self._occupancy_frame(topic))
         if since is None:
             JOINED.labels("resync").inc()
             sink.write(codec.frame("resync", self._place(topic), b"{}"))
-            return
-        JOINED.labels("resumed").inc()
-        ordinals = event.changed_since(since)
-        pools = [pool for pool in self.pools(event) if event.zones[pool.zone_no].changed >= since]
-        sink.write(self._seats_frame(topic, ordinals, pools))
+        else:
+            JOINED.labels("resumed").inc()
+            pools = [pool for pool in self.pools(event) if event.zones[pool.zone_no].changed >= since]
+            sink.write(self._seats_frame(topic, event.changed_since(since), pools))
+        sink.write(self._occupancy_frame(topic))
 
     # Changes -----------------------------------------------------------------------------------------------------
     def _changed(self, event: HotEvent, ordinals: Sequence[int]) -> None:

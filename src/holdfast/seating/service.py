@@ -343,6 +343,7 @@ class SeatingService:
         async def work(tx: Transaction) -> BlockAnswer:
             await self._check_running(tx, call, event_id)
             done = set(await inventory.block_seats(tx, call, event_id, list(wanted), reason, force=force))
+            tx.moved(event_id, done)
             left = [ordinal for ordinal in wanted if ordinal not in done]
             states = await inventory.find_states(tx, call.organization_id, event_id, left)
             sold = [wanted[ordinal] for ordinal in left if states.get(ordinal) != SeatState.BLOCKED]
@@ -367,6 +368,7 @@ class SeatingService:
         async def work(tx: Transaction) -> UnblockAnswer:
             await self._check_running(tx, call, event_id)
             done = await inventory.unblock_seats(tx, call, event_id, list(wanted), reason)
+            tx.moved(event_id, done)
             left = [wanted[ordinal] for ordinal in wanted.keys() - set(done)]
             if left:
                 raise SeatNotBlocked(

@@ -7,7 +7,7 @@ transactions, which also makes the pool safe behind a transaction-pooling proxy.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
@@ -18,6 +18,8 @@ import asyncpg
 T = TypeVar("T")
 Row = asyncpg.Record
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+
+OnMoved = Callable[[UUID, UUID, list[int]], None]
 
 RETRIES = 3
 RETRYABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
@@ -31,8 +33,12 @@ class _Connection(asyncpg.Connection):
 class Transaction:
     """What a service passes on: queries within one transaction, and what is to happen once it has committed."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self, connection: Connection, organization_id: UUID | None = None, on_moved: "OnMoved | None" = None
+    ) -> None:
         self._connection = connection
+        self._organization_id = organization_id
+        self._on_moved = on_moved
         self._after_commit: list[Callable[[], None]] = []
 
     async def fetch(self, query: str, *args: Any) -> list[Row]:
@@ -56,6 +62,13 @@ class Transaction:
         """Caches and messages follow the commit, never precede it."""
         self._after_commit.append(action)
 
+    def moved(self, event_id: UUID, ordinals: Iterable[int | None]) -> None:
+        """These seats are not what they were, once this has committed: what is remembered of them is in doubt."""
+        seats = [ordinal for ordinal in ordinals if ordinal is not None]
+        if self._on_moved is not None and self._organization_id is not None and seats:
+            on_moved, organization_id = self._on_moved, self._organization_id
+            self.after_commit(lambda: on_moved(organization_id, event_id, seats))
+
     def committed(self) -> None:
         for action in self._after_commit:
             action()
@@ -66,6 +79,8 @@ class Database:
         self._pool = pool
         self.on_write: Callable[[], None] | None = None
         """Called when something was committed that others may want to know of."""
+        self.on_moved: OnMoved | None = None
+        """Called with the seats that a transaction moved (`Transaction.moved`), once it has committed."""
 
     def wrote(self) -> None:
         if self.on_write is not None:
@@ -111,7 +126,7 @@ class Database:
             if engine:
                 opening += "SET LOCAL ROLE holdfast_engine;"
             await connection.execute(opening)
-            transaction = Transaction(connection)
+            transaction = Transaction(connection, organization_id, self.on_moved)
             try:
                 yield transaction
             except BaseException:

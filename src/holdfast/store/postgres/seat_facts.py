@@ -37,6 +37,13 @@ WHERE h.organization_id = $1 AND h.event_id = $2 AND h.status = 'active'
   AND (h.held_until IS NULL OR h.held_until > holdfast_now())
 ORDER BY h.id
 """
+LIVE_HOLD = """
+SELECT holdfast_now() AS now, h.id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.hold_type, h.source, h.held_until,
+  h.created_at
+FROM (SELECT 1) one LEFT JOIN holds h
+  ON h.organization_id = $1 AND h.event_id = $2 AND h.id = $3 AND h.status = 'active'
+  AND (h.held_until IS NULL OR h.held_until > holdfast_now())
+"""
 STILL_ACTIVE = """
 SELECT h.id FROM holds h
 WHERE h.organization_id = $1 AND h.id = ANY ($2::uuid[]) AND h.status = 'active'
@@ -89,6 +96,15 @@ async def zone_rows(tx: Transaction, organization_id: UUID, event_id: UUID) -> l
 
 async def live_holds(tx: Transaction, organization_id: UUID, event_id: UUID) -> list[HeldNow]:
     return [_held(row) for row in await tx.fetch(HELD, organization_id, event_id)]
+
+
+async def find_live_hold(
+    tx: Transaction, organization_id: UUID, event_id: UUID, hold_id: UUID
+) -> tuple[datetime, HeldNow | None]:
+    """The database's time, and the hold if it lives."""
+    row = await tx.fetchrow(LIVE_HOLD, organization_id, event_id, hold_id)
+    assert row is not None
+    return row["now"], None if row["id"] is None else _held(row)
 
 
 async def still_active(tx: Transaction, organization_id: UUID, hold_ids: list[UUID]) -> set[UUID]:

@@ -1,0 +1,112 @@
+"""The registry of holds: who needs not ask the database, because somebody else has the seat. The only file that knows the
+order of the tiers: hot (this process's memory) → warm (Redis) → cold (PostgreSQL).
+
+A tier may refuse, never grant. The hot tier is fed by the database's own change feed and refuses by itself. The warm tier
+can be flushed, or written to by anybody: its word is checked against the one hold it names before it counts, and what
+turns out wrong is mended.
+"""
+
+import math
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from holdfast.seating.view import EventView
+from holdfast.store.feed import Feed
+from holdfast.store.hot.event import FOREVER, STATES, HotEvent
+from holdfast.store.hot.tier import HotTier
+from holdfast.store.lookups import LOOKUPS
+from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.seat_facts import HeldNow, find_live_hold
+from holdfast.store.redis.warm import Warm
+from holdfast.store.redis.warm_hold import WarmHold
+
+_HOT_TAKEN = LOOKUPS.labels("hot", "seat", "taken")
+_HOT_FREE = LOOKUPS.labels("hot", "seat", "free")
+_HOT_MISS = LOOKUPS.labels("hot", "seat", "miss")
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A seat that somebody else has."""
+
+    ordinal: int
+    state: str
+    expires_in: int | None
+
+
+class Registry:
+    def __init__(self, database: Database, feed: Feed, hot: HotTier, warm: Warm | None) -> None:
+        self._database = database
+        self._feed = feed
+        self.hot = hot
+        self.warm = warm
+
+    def peek(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
+        """By what is in memory; never waits. None: the database must be asked."""
+        event = self.hot.peek(view.organization_id, view.id)
+        if event is None:
+            _HOT_MISS.inc()
+            self.hot.want(view)
+            return None
+        return self._in_memory(event, ordinal, user_id)
+
+    def _in_memory(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
+        left_s = event.refusal(ordinal, user_id, self._feed.database_now())
+        if left_s <= 0.0:
+            _HOT_FREE.inc()
+            return None
+        _HOT_TAKEN.inc()
+        expires_in = None if left_s == FOREVER else math.ceil(left_s)
+        return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
+
+    async def look_up(self, view: EventView, ordinals: Sequence[int], user_id: UUID | None) -> Taken | None:
+        """The first of these seats that somebody else has. None says only that the database must be asked."""
+        event = self.hot.peek(view.organization_id, view.id)
+        if event is not None:
+            for ordinal in ordinals:
+                taken = self._in_memory(event, ordinal, user_id)
+                if taken is not None:
+                    return taken
+            return None
+        _HOT_MISS.inc()
+        self.hot.want(view)
+        if self.warm is None or not self.warm.available or len(ordinals) != 1:
+            return None
+        return await self._by_warm_tier(self.warm, view, ordinals[0], user_id)
+
+    async def _by_warm_tier(self, warm: Warm, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
+        seat_id = view.layout.seat_uuid(ordinal)
+        claimed = await warm.find_hold(view.organization_id, view.id, seat_id)
+        if claimed is None:
+            LOOKUPS.labels("warm", "seat", "miss").inc()
+            return None
+        async with self._database.transaction(view.organization_id) as tx:
+            now, held = await find_live_hold(tx, view.organization_id, view.id, claimed.hold_id)
+        if held is None or held.ordinal != ordinal or held.user_id != claimed.user_id:
+            LOOKUPS.labels("warm", "seat", "wrong").inc()
+            await warm.remove(view.organization_id, [claimed])
+            if held is not None and held.ordinal is not None:
+                await warm.add(view.organization_id, [warm_hold(view, held)], now)
+            return None
+        LOOKUPS.labels("warm", "seat", "taken").inc()
+        if user_id is not None and held.user_id == user_id:
+            return None
+        left_s = None if held.held_until is None else math.ceil((held.held_until - now).total_seconds())
+        return Taken(ordinal, "held", left_s)
+
+
+def warm_hold(view: EventView, held: HeldNow) -> WarmHold:
+    """A hold as the warm tier keeps it."""
+    return WarmHold(
+        event_id=view.id,
+        hold_id=held.hold_id,
+        user_id=held.user_id,
+        held_until=held.held_until,
+        seat_id=None if held.ordinal is None else view.layout.seat_uuid(held.ordinal),
+        zone_no=held.zone_no if held.ordinal is None else None,
+        quantity=held.quantity if held.ordinal is None else None,
+        created_at=held.created_at,
+        source=held.source,
+        hold_type=held.hold_type,
+    )
