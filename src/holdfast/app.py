@@ -21,6 +21,7 @@ from holdfast.http.auth import Authenticator
 from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
 from holdfast.insight.refusals import RefusalAudit
+from holdfast.insight.registry import RegistryService
 from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
 from holdfast.live.service import LiveService
@@ -32,11 +33,15 @@ from holdfast.store.hot.tier import HotTier
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.hold_batches import PostgresBatches
 from holdfast.store.postgres.wakeups import PostgresWakeups
+from holdfast.store.reconcile import Reconciler
+from holdfast.store.redis.wakeups import RedisWakeups
 from holdfast.store.redis.warm import Warm
 from holdfast.store.registry import Registry
+from holdfast.store.warm_writer import WarmWriter
 from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.loop import Duties, Duty
+from holdfast.workers.reconcile_registry import ReconcileRegistry
 from holdfast.workers.write_refusals import WriteRefusals
 
 
@@ -55,6 +60,12 @@ def token_keys(settings: Settings) -> TokenKeys:
     )
 
 
+def _warm_tier(settings: Settings) -> Warm | None:
+    if settings.redis_url is None or settings.redis_url in ("none", "embedded"):
+        return None  # `embedded` is the caller's to start, and to give the address of
+    return Warm.open(settings.redis_url, settings.redis_namespace, settings.redis_timeout_s)
+
+
 @dataclass
 class Application:
     settings: Settings
@@ -67,6 +78,8 @@ class Application:
     feed: Feed
     hot: HotTier
     live: LiveService
+    warm: Warm | None
+    warm_writer: WarmWriter | None
     duties: Duties
     asgi: ASGIApp = field(repr=False)
     protocol: type[HttpToolsProtocol] = field(repr=False)  # the connection class for the server
@@ -81,7 +94,9 @@ class Application:
             settings.database_url, settings.writer_connections, settings.writer_deadline_s
         )
         catalogue = Catalogue(database, settings)
-        wakeups: list[Wakeups] = [PostgresWakeups(database, settings.database_url)]
+        warm = _warm_tier(settings)
+        wakeups: list[Wakeups] = [] if warm is None else [RedisWakeups(warm)]
+        wakeups.append(PostgresWakeups(database, settings.database_url))
         feed = Feed(database, wakeups)
         hot = HotTier(database, feed, events_max=settings.hot_events, bytes_max=settings.hot_bytes)
         live = LiveService(
@@ -92,11 +107,8 @@ class Application:
             clients_max=settings.live_clients,
             heartbeat_s=settings.live_heartbeat_s,
         )
-        warm = (
-            None
-            if settings.redis_url is None
-            else Warm.open(settings.redis_url, settings.redis_namespace, settings.redis_timeout_s)
-        )
+        reconciler = Reconciler(database, catalogue, feed, hot, warm)
+        warm_writer = None if warm is None else WarmWriter(database, catalogue, feed, warm, reconciler)
         registry = Registry(database, feed, hot, warm)
         database.on_write = writer_database.on_write = feed.announce
         database.on_moved = hot.doubt
@@ -123,14 +135,18 @@ class Application:
             catalogue=catalogue,
             live=live,
             availability=Availability(hot, live),
+            registry=RegistryService(database, catalogue, reconciler),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
+        housekeeping.append(ReconcileRegistry(database, catalogue, hot, reconciler, all_events=work))
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping.append(ForgetIdempotency(database))
         duties = Duties(housekeeping)
         await feed.start()
         live.start()
+        if warm_writer is not None:
+            warm_writer.start()
         combiner.start()
         duties.start()
         asgi = build_api(services)
@@ -145,6 +161,8 @@ class Application:
             feed=feed,
             hot=hot,
             live=live,
+            warm=warm,
+            warm_writer=warm_writer,
             duties=duties,
             asgi=asgi,
             protocol=reserve_protocol(services),
@@ -155,8 +173,12 @@ class Application:
         await self.combiner.close()
         await self.duties.stop()
         await self.live.close()
+        if self.warm_writer is not None:
+            await self.warm_writer.close()
         await self.feed.close()
         await self.hot.close()
+        if self.warm is not None:
+            await self.warm.close()
         await self.refusals.write()
         await self.catalogue.close()
         await self.writer_database.close()

@@ -102,6 +102,7 @@ async def world(
         catalogue=unused,
         live=unused,
         availability=unused,
+        registry=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

@@ -114,6 +114,9 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("GET", "/api/events/{event_id}/state-log"): of_event("GET", "/state-log"),
     ("GET", "/api/events/{event_id}/availability"): of_event("GET", "/availability"),
     ("GET", "/api/events/{event_id}/live"): of_event("GET", "/live"),
+    ("POST", "/api/registry/reconcile"): lambda them, me: Asked(
+        "POST", "/api/registry/reconcile", {"event_id": them.event}
+    ),
     ("POST", "/api/events/{event_id}/seats/{seat_id}/reserve"): lambda them, me: Asked(
         "POST", f"/api/events/{them.event}/seats/{them.seat}/reserve"
     ),
@@ -150,6 +153,7 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("POST", "/api/users"): Asked("POST", "/api/users", {}),
     ("GET", "/api/api-keys"): Asked("GET", "/api/api-keys"),
     ("POST", "/api/api-keys"): Asked("POST", "/api/api-keys", {"name": "mine"}),
+    ("GET", "/api/registry/status"): Asked("GET", "/api/registry/status"),
     ("GET", "/api/venues"): Asked("GET", "/api/venues"),
     ("POST", "/api/venues"): Asked("POST", "/api/venues", {"name": "Mine"}),
     ("GET", "/api/layouts"): Asked("GET", "/api/layouts"),

@@ -2,7 +2,7 @@
 
 from litestar.types import ControllerRouterHandler
 
-from holdfast.http import accounts, booking_v2, holds, insight, live, seating, system
+from holdfast.http import accounts, booking_v2, holds, insight, live, registry, seating, system
 
 ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
@@ -12,4 +12,5 @@ ROUTES: list[ControllerRouterHandler] = [
     *holds.ROUTES,
     *booking_v2.ROUTES,
     *live.ROUTES,
+    *registry.ROUTES,
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
     from holdfast.insight.refusals import RefusalAudit
+    from holdfast.insight.registry import RegistryService
     from holdfast.insight.service import InsightService
     from holdfast.live.availability import Availability
     from holdfast.live.service import LiveService
@@ -36,6 +37,7 @@ class Services:
     catalogue: "Catalogue"
     live: "LiveService"
     availability: "Availability"
+    registry: "RegistryService"
     health: Health = field(init=False)
 
     def __post_init__(self) -> None:

@@ -85,6 +85,16 @@ def read_event(row: Row) -> Event:
     )
 
 
+LIST_ON_SALE = """
+SELECT id FROM events WHERE organization_id = $1 AND status IN ('published', 'live') ORDER BY id DESC LIMIT $2
+"""
+
+
+async def list_on_sale(tx: Transaction, organization_id: UUID, limit: int) -> list[UUID]:
+    """The newest first."""
+    return [row["id"] for row in await tx.fetch(LIST_ON_SALE, organization_id, limit)]
+
+
 async def insert_event(tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent) -> Event:
     row = await tx.fetchrow(INSERT_EVENT, organization_id, event_id, *_values(content))
     assert row is not None

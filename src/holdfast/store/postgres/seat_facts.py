@@ -51,6 +51,17 @@ WHERE h.organization_id = $1 AND h.id = ANY ($2::uuid[]) AND h.status = 'active'
 """
 
 
+COUNTS = """
+SELECT coalesce(sum(places) FILTER (WHERE state = 'held'), 0)::integer,
+  coalesce(sum(places) FILTER (WHERE state = 'sold'), 0)::integer,
+  coalesce(sum(places) FILTER (WHERE state = 'blocked'), 0)::integer,
+  (SELECT count(*) FROM holds h WHERE h.organization_id = $1 AND h.event_id = $2 AND h.status = 'active')::integer
+FROM (
+  SELECT state, places FROM occupancy_counts WHERE organization_id = $1 AND event_id = $2
+  UNION ALL SELECT state, change FROM occupancy_changes WHERE organization_id = $1 AND event_id = $2) c
+"""
+
+
 class SeatColumns(msgspec.Struct, frozen=True):
     ordinals: list[int]
     versions: list[int]
@@ -96,6 +107,14 @@ async def zone_rows(tx: Transaction, organization_id: UUID, event_id: UUID) -> l
 
 async def live_holds(tx: Transaction, organization_id: UUID, event_id: UUID) -> list[HeldNow]:
     return [_held(row) for row in await tx.fetch(HELD, organization_id, event_id)]
+
+
+async def count_seats(tx: Transaction, organization_id: UUID, event_id: UUID) -> tuple[int, int, int, int]:
+    """Places held, sold and blocked, and how many holds are active."""
+    row = await tx.fetchrow(COUNTS, organization_id, event_id)
+    assert row is not None
+    held, sold, blocked, holds = row.values()
+    return held, sold, blocked, holds
 
 
 async def find_live_hold(
