@@ -79,7 +79,8 @@ class Application:
     hot: HotTier
     live: LiveService
     warm: Warm | None
-    warm_writer: WarmWriter | None
+    warm_writer: WarmWriter | None  # of a process with background duties
+    reconciler: Reconciler
     duties: Duties
     asgi: ASGIApp = field(repr=False)
     protocol: type[HttpToolsProtocol] = field(repr=False)  # the connection class for the server
@@ -108,7 +109,7 @@ class Application:
             heartbeat_s=settings.live_heartbeat_s,
         )
         reconciler = Reconciler(database, catalogue, feed, hot, warm)
-        warm_writer = None if warm is None else WarmWriter(database, catalogue, feed, warm, reconciler)
+        warm_writer = None if warm is None or not work else WarmWriter(database, catalogue, feed, warm, reconciler)
         registry = Registry(database, feed, hot, warm)
         database.on_write = writer_database.on_write = feed.announce
         database.on_moved = hot.doubt
@@ -138,7 +139,8 @@ class Application:
             registry=RegistryService(database, catalogue, reconciler),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
-        housekeeping.append(ReconcileRegistry(database, catalogue, hot, reconciler, all_events=work))
+        if serve or work:
+            housekeeping.append(ReconcileRegistry(database, catalogue, hot, reconciler, all_events=work))
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping.append(ForgetIdempotency(database))
@@ -163,6 +165,7 @@ class Application:
             live=live,
             warm=warm,
             warm_writer=warm_writer,
+            reconciler=reconciler,
             duties=duties,
             asgi=asgi,
             protocol=reserve_protocol(services),

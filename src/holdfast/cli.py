@@ -21,8 +21,10 @@ _COMMANDS = {
     "token": "organization",
     "layout": "layout",
     "event": "event",
+    "registry": "registry",
     "simulate": "simulate",
     "bench": "bench",
+    "faults": "faults",
 }
 """Each command with its module. Only the one that is called is imported: some carry the whole server with them."""
 

@@ -75,7 +75,8 @@ class Feed:
         self._to_call = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._looked = asyncio.Condition()
-        self._looks_begun = 0
+        self.looks_begun = 0
+        """The number of the look that is under way, or was the last."""
         self._looks_done = 0
 
     # Time --------------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class Feed:
 
     async def caught_up(self) -> None:
         """Waits for a look that began after this call."""
-        wanted = self._looks_begun + 1
+        wanted = self.looks_begun + 1
         self._news.set()
         async with self._looked:
             await self._looked.wait_for(lambda: self._looks_done >= wanted)
@@ -136,8 +137,8 @@ class Feed:
             await asyncio.sleep(GAP_S)
 
     async def _look(self, began: float) -> None:
-        self._looks_begun += 1
-        number = self._looks_begun
+        self.looks_begun += 1
+        number = self.looks_begun
         if self.cursor is None:
             await self._begin()
             assert self.cursor is not None

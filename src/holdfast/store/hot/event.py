@@ -50,6 +50,7 @@ class HotEvent:
     __slots__ = (
         "base",
         "changed",
+        "doubts",
         "event_id",
         "hold_types",
         "layout",
@@ -88,6 +89,8 @@ class HotEvent:
         """Of what was changed by transactions numbered from here on, `changed` tells everything."""
         self.revision = 0
         """Grows with every change that a buyer can see."""
+        self.doubts: dict[int, int] = {}
+        """Seats that this process moved itself, with the number of the feed's look that was under way then."""
         self.loaded = False
 
     @property
@@ -179,11 +182,20 @@ class HotEvent:
             return 0.0
         return left
 
-    def doubt(self, ordinals: Iterable[int]) -> None:
-        """This process has just moved these seats: until the feed says how, nobody is refused because of them."""
+    def doubt(self, ordinals: Iterable[int], look: int) -> None:
+        """This process has just moved these seats: until a later look says how, nobody is refused because of them."""
         for ordinal in ordinals:
             if 0 <= ordinal < len(self.refused_until):
                 self.refused_until[ordinal] = 0.0
+                self.doubts[ordinal] = look
+
+    def settle_doubts(self, look: int) -> None:
+        """After a look: what it said of a seat that was moved while it was under way may be what was before."""
+        for ordinal, since in list(self.doubts.items()):
+            if look <= since:
+                self.refused_until[ordinal] = 0.0
+            else:
+                del self.doubts[ordinal]
 
     def changed_since(self, mark: int) -> list[int]:
         """The seats changed by transactions numbered from `mark` on; `mark` is not below `base`."""

@@ -78,7 +78,7 @@ class HotTier:
         """This process has just moved these seats: until the feed says how, nobody is refused because of them."""
         event = self._events.get((organization_id, event_id))
         if event is not None:
-            event.doubt(ordinals)
+            event.doubt(ordinals, self._feed.looks_begun)
 
     def events(self) -> list[HotEvent]:
         return [event for event in self._events.values() if event.loaded]
@@ -99,6 +99,9 @@ class HotTier:
                 seen = event.apply(message)
                 if event.revision != before or message.ordinals is None:
                     self._tell(event, seen)
+        for event in self._events.values():
+            if event.doubts:
+                event.settle_doubts(self._feed.looks_begun)
 
     def _tell(self, event: HotEvent, seen: Sequence[int]) -> None:
         for watcher in self.watchers:
