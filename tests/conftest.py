@@ -1,15 +1,17 @@
-"""Real servers for the tests: one embedded PostgreSQL a run, and a fresh database a test, copied from a template."""
+"""Real servers for the tests: one embedded PostgreSQL a run, and a fresh database a test, copied from a template; and one
+embedded Valkey a run, emptied for each test that asks for it."""
 
 import asyncio
 import itertools
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from holdfast.store.embedded import PostgresAddress, PostgresServer
+from holdfast.store.embedded import PostgresAddress, PostgresServer, ValkeyAddress, ValkeyServer
 from holdfast.store.postgres.migrate import migrate
 
 OWNER = "holdfast_owner"
@@ -90,6 +92,28 @@ def database(postgres: PostgresAddress, template: str) -> TestDatabase:
 @pytest.fixture(scope="module")
 def shared_database(postgres: PostgresAddress, template: str) -> TestDatabase:
     return _copy_of(postgres, template)
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    with ValkeyServer(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture
+def valkey(valkey_server: ValkeyServer) -> str:
+    """The URL of an empty Valkey."""
+    assert ask_valkey(valkey_server.address, "FLUSHALL") == "+OK"
+    return valkey_server.address.url()
+
+
+def ask_valkey(address: ValkeyAddress, command: str) -> str:
+    """The first line of the answer, as the server writes it."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(10)
+        connection.connect(address.socket_path)
+        connection.sendall(command.encode() + b"\r\n")
+        return connection.makefile("rb").readline().decode().rstrip()
 
 
 @pytest.fixture(scope="session")

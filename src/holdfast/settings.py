@@ -43,7 +43,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     body_limit_bytes: int = 64 * 1024
     layout_limit_bytes: int = 64 * 1024 * 1024
     layout_cache_seats: int = 2_000_000  # seats of layouts kept in memory
-    hot_events: int = 200  # events whose seats are kept in memory
+    hot_events: int = 200  # events whose seats are kept in memory, beside those that are watched; 0: nobody is refused from memory
     hot_bytes: int = 256 * 1024 * 1024  # and the memory they may take
     live_coalesce_ms: int = 50  # changes gather for so long before they are sent to viewers
     live_clients: int = 20_000  # live connections a process
@@ -65,7 +65,6 @@ _POSITIVE = (
     "layout_limit_bytes",
     "layout_cache_seats",
     "redis_timeout_s",
-    "hot_events",
     "hot_bytes",
     "live_coalesce_ms",
     "live_clients",

@@ -7,9 +7,10 @@ from holdfast.bench.load import LoadPlan
 from holdfast.bench.progress import Progress
 from holdfast.bench.report import Measured, Quantity, Ratio, at_least
 from holdfast.bench.scale import Scale
-from holdfast.bench.stand import Stand
+from holdfast.bench.stand import BARE, WHOLE, Stand
 
 GOAL = at_least(0.6)
+HOT_GOAL = at_least(3)
 PAIRS = 20_011
 """Buyers and seats are paired anew until so many wishes are listed; a prime, so that the pairs do not repeat soon."""
 
@@ -21,13 +22,17 @@ def measure(stand: Stand, scale: Scale, progress: Progress) -> Measured:
     wishes = reserve_heads(event, random.choices(event.seats, k=PAIRS))
     hello: list[Driven] = []
     contested: list[Driven] = []
+    bare: list[Driven] = []
     for n in range(scale.rounds):
         progress.say(f"round {n + 1}: hello")
         hello.append(drive(stand, _plan(stand, scale, [HELLO], [HELLO_TAIL]), "200"))
-        progress.say(f"round {n + 1}: {scale.contested_buyers} buyers, {scale.contested_seats} seats")
-        stand.refill()
-        contested.append(drive(stand, _plan(stand, scale, wishes, tails), "201", "200", "409"))
-    refusals = [d.result.statuses.get("409", 0) / d.result.seconds for d in contested]
+        for name, runs in ((WHOLE, contested), (BARE, bare)):
+            progress.say(f"round {n + 1}: {scale.contested_buyers} buyers, {scale.contested_seats} seats, {name}")
+            stand.use(name)
+            stand.refill()
+            runs.append(drive(stand, _plan(stand, scale, wishes, tails), "201", "200", "409"))
+        stand.use(WHOLE)
+    refusals, alone = _refused(contested), _refused(bare)
     return Measured(
         "Contested",
         [
@@ -35,7 +40,12 @@ def measure(stand: Stand, scale: Scale, progress: Progress) -> Measured:
                 "refusals ÷ hello of the same server (answers/s)",
                 [refused / greeted.rate for refused, greeted in zip(refusals, hello, strict=True)],
                 goal=GOAL,
-            )
+            ),
+            Ratio(
+                "refusals ÷ refusals without the hot tier (answers/s)",
+                [refused / without for refused, without in zip(refusals, alone, strict=True)],
+                goal=HOT_GOAL,
+            ),
         ],
         [
             Quantity("hello (GET /healthz)", [d.rate for d in hello], "answers/s"),
@@ -45,10 +55,21 @@ def measure(stand: Stand, scale: Scale, progress: Progress) -> Measured:
             Quantity("contested: p99", [d.result.p99_ms for d in contested], "ms"),
             Quantity("contested: CPU of the server an answer", [d.microseconds("server") for d in contested], "µs"),
             Quantity("contested: CPU of PostgreSQL an answer", [d.microseconds("postgres") for d in contested], "µs"),
+            Quantity("contested, without the hot tier: refusals", alone, "answers/s"),
+            Quantity(
+                "contested, without the hot tier: CPU of the server", [d.microseconds("server") for d in bare], "µs"
+            ),
+            Quantity(
+                "contested, without the hot tier: CPU of PostgreSQL", [d.microseconds("postgres") for d in bare], "µs"
+            ),
         ],
-        [d.spent.foreign_cores for d in (*hello, *contested)],
+        [d.spent.foreign_cores for d in (*hello, *contested, *bare)],
         [f"{scale.contested_buyers} buyers, {scale.contested_seats} seats, {scale.connections} connections."],
     )
+
+
+def _refused(driven: list[Driven]) -> list[float]:
+    return [d.result.statuses.get("409", 0) / d.result.seconds for d in driven]
 
 
 def _plan(stand: Stand, scale: Scale, heads: list[bytes], tails: list[bytes]) -> LoadPlan:

@@ -2,9 +2,12 @@
 
 import asyncio
 import http.client
+import os
 import secrets
+import signal
+import time
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +27,7 @@ from holdfast.seating.layout import seat_uuid_column
 from holdfast.server import bind
 from holdfast.server_processes import ServerProcesses
 from holdfast.settings import Settings
-from holdfast.store.embedded import OWNER, PostgresAddress, PostgresServer
+from holdfast.store.embedded import OWNER, PostgresAddress, PostgresServer, ValkeyServer
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.migrate import migrate
 
@@ -42,6 +45,16 @@ class StandFailed(Exception):
 
 
 SERVER_PROCESSES = 1  # as `serve` starts by default; on two cores that PostgreSQL shares, a second one does not help
+WHOLE, BARE, SECOND = "whole", "bare", "second"
+"""The product as `serve` runs it; the same without the tiers above the database; one more like the first."""
+NOTICED_S = 0.8
+"""A server that is told of nothing looks by itself twice a second."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    port: int
+    pids: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -56,15 +69,22 @@ class OnSale:
 
 class Stand:
     def __init__(
-        self, postgres: PostgresServer, server: Sequence[int], port: int, settings: Settings, folder: Path
+        self,
+        postgres: PostgresServer,
+        valkey: ValkeyServer,
+        servers: dict[str, Serving],
+        settings: Settings,
+        folder: Path,
     ) -> None:
         assert postgres.pid is not None
+        assert valkey.pid is not None
         self.address: PostgresAddress = postgres.address
-        self.port = port
         self.settings = settings
         self.folder = folder
+        self.servers = servers
         self.meter = Meter(postgres.pid)
-        self.meter.watch("server", *server)
+        self.meter.watch("valkey", valkey.pid)
+        self.use(WHOLE)
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._owner = self.run(asyncpg.connect(self.address.dsn(OWNER, DATABASE)))
         self._database = self.run(Database.open(str(settings.database_url), TOKENS_AT_ONCE))
@@ -73,7 +93,16 @@ class Stand:
         self._venue: str | None = None
         self._guests: dict[str, list[str]] = {}
 
+    def use(self, *names: str) -> None:
+        """These servers run, the others stand still; the first is the one that is spoken to."""
+        for name, serving in self.servers.items():
+            for pid in serving.pids:
+                os.kill(pid, signal.SIGCONT if name in names else signal.SIGSTOP)
+        self.port = self.servers[names[0]].port
+        self.meter.watch("server", *(pid for name in names for pid in self.servers[name].pids))
+
     def close(self) -> None:
+        self.use(*self.servers)
         self.run(self._owner.close())
         self.run(self._database.close())
         self._runner.close()
@@ -98,15 +127,23 @@ class Stand:
                 await self._owner.execute(statement, timeout=300)
 
     def refill(self) -> None:
-        """Every seat free again, and nothing remembered of who had it: each round begins alike."""
+        """Every seat free again, and nothing remembered of who had it: each round begins alike. The servers are told in
+        the one way they listen to, the outbox."""
         self.sql(
             """
-            TRUNCATE holds, seat_state_events, audit_entries, outbox;
-            UPDATE event_seats SET state = 'available', hold_id = NULL, hold_type = NULL, held_until = NULL,
-              locked_at = NULL WHERE state <> 'available';
+            TRUNCATE holds, seat_state_events, audit_entries, outbox, occupancy_changes, occupancy_counts;
+            WITH freed AS (
+              UPDATE event_seats SET state = 'available', hold_id = NULL, hold_type = NULL, held_until = NULL,
+                locked_at = NULL, version = version + 1 WHERE state <> 'available'
+              RETURNING organization_id, event_id, ordinal, version)
+            INSERT INTO outbox (organization_id, at, kind, event_id, actor, state, ordinals, versions, hold_ids)
+            SELECT organization_id, holdfast_now(), 'SeatReleased', event_id, 'SYSTEM', 'available', array_agg(ordinal),
+              array_agg(version), array_agg(NULL::uuid)
+            FROM freed GROUP BY organization_id, event_id;
             VACUUM (ANALYZE) event_seats
             """
         )
+        time.sleep(NOTICED_S)
 
     # The product, as its users see it ----------------------------------------------------------------------------
     def post(self, path: str, body: Any) -> Any:
@@ -201,24 +238,38 @@ def on_sale(event_id: str, layout_id: str, seats: int) -> OnSale:
 @contextmanager
 def standing() -> Iterator[Stand]:
     """Starts everything in a folder of its own, and leaves nothing behind."""
-    with TemporaryDirectory(prefix="holdfast-bench-") as folder, PostgresServer(Path(folder) / "data") as postgres:
+    with (
+        TemporaryDirectory(prefix="holdfast-bench-") as folder,
+        PostgresServer(Path(folder) / "data") as postgres,
+        ValkeyServer(Path(folder) / "data") as valkey,
+        ExitStack() as stack,
+    ):
         asyncio.run(_create(postgres.address))
         settings = Settings(
             database_url=postgres.address.dsn("holdfast_app", DATABASE),
             jwt_secrets=f"bench:{secrets.token_urlsafe(32)}",
+            redis_url=valkey.address.url(),
             log_level="warning",
         )
-        with bind("127.0.0.1", 0) as bound:
-            server = ServerProcesses(settings, bound, SERVER_PROCESSES)
-            server.start()
-            try:
-                stand = Stand(postgres, server.pids, bound.getsockname()[1], settings, Path(folder))
-                try:
-                    yield stand
-                finally:
-                    stand.close()
-            finally:
-                server.stop()
+        variants = {
+            WHOLE: settings,
+            BARE: msgspec.structs.replace(settings, redis_url=None, hot_events=0),
+            SECOND: settings,
+        }
+        servers = {name: _served(stack, variant) for name, variant in variants.items()}
+        stand = Stand(postgres, valkey, servers, settings, Path(folder))
+        try:
+            yield stand
+        finally:
+            stand.close()
+
+
+def _served(stack: ExitStack, settings: Settings) -> Serving:
+    bound = stack.enter_context(bind("127.0.0.1", 0))
+    server = ServerProcesses(settings, bound, SERVER_PROCESSES)
+    server.start()
+    stack.callback(server.stop)
+    return Serving(bound.getsockname()[1], server.pids)
 
 
 async def _create(address: PostgresAddress) -> None:

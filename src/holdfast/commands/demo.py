@@ -76,7 +76,7 @@ def demo(
     console = Console(highlight=False)
     bound = server.bind("127.0.0.1", port)
     with _folder(settings.data) as folder:
-        console.print("Starting PostgreSQL and building a theatre …", style="dim")
+        console.print("Starting PostgreSQL and Valkey, and building a theatre …", style="dim")
         with deployed(msgspec.structs.replace(settings, data=str(folder))) as deployment:
             stage = asyncio.run(_set_up(deployment, seats))
             processes = ServerProcesses(deployment.settings, bound, 1)
@@ -248,7 +248,7 @@ class _Show:
     ) -> AsyncIterator[Scene]:
         end = None if seconds is None else self._begun + seconds
         while not stop.asked.is_set() and (end is None or time.monotonic() < end):
-            server.keep_once(self._deployment.keep_database)
+            server.keep_once(self._deployment.keep_servers)
             processes.tend()
             self._read_reports(reports)
             yield await self._scene(database)

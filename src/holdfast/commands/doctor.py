@@ -14,12 +14,14 @@ from rich.text import Text
 
 from holdfast.accounts.credentials import SecretsInvalid, parse_secrets
 from holdfast.commands.options import Data, Json, print_json
-from holdfast.deployment import SECRETS_FILE, Deployment, data_folder, deployed
+from holdfast.deployment import NONE, SECRETS_FILE, Deployment, data_folder, deployed
 from holdfast.logs import without_password
 from holdfast.settings import Settings, SettingsInvalid, load_settings
 from holdfast.store.embedded import EmbeddedServerError
 from holdfast.store.postgres.examination import Examination, examine
 from holdfast.store.postgres.migrate import MINIMUM_SERVER, pending
+from holdfast.store.redis.address import RedisUrlInvalid
+from holdfast.store.redis.warm import Warm
 
 DISK_WARN_BYTES = 2 * 1024**3
 DISK_FAIL_BYTES = 200 * 1024**2
@@ -88,6 +90,7 @@ def _checks(data: str | None) -> Iterator[Check]:
     try:
         with deployed(settings, prepare=False) as deployment:
             yield from asyncio.run(_database_checks(deployment))
+            yield asyncio.run(_warm_tier_check(deployment, switched_off=settings.redis_url == NONE))
     except EmbeddedServerError as error:
         yield failed("database", f"the embedded server does not run: {error}", "do what it says")
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
@@ -160,6 +163,35 @@ async def _database_checks(deployment: Deployment) -> list[Check]:
         await connection.close()
     where = "embedded" if deployment.embedded else "at HOLDFAST_DATABASE_URL"
     return [ok("database", f"reachable, {where}"), *_judged(found)]
+
+
+async def _warm_tier_check(deployment: Deployment, *, switched_off: bool) -> Check:
+    """Never a failure: everything works without."""
+    name = "warm tier"
+    if deployment.warm_tier_fault is not None:
+        remedy = "do what it says; meanwhile things go on without"
+        return warn(name, f"the embedded Valkey does not run: {deployment.warm_tier_fault}", remedy)
+    settings = deployment.settings
+    if settings.redis_url is None:
+        if switched_off:
+            return ok(name, "switched off by HOLDFAST_REDIS_URL=none")
+        remedy = "where there is load, name a Redis or Valkey in HOLDFAST_REDIS_URL (or write embedded, or none)"
+        return warn(name, "none: messages travel by PostgreSQL", remedy)
+    where = "embedded" if deployment.embedded_warm_tier else "at HOLDFAST_REDIS_URL"
+    remedy = "check HOLDFAST_REDIS_URL, and that the server runs and can be written to"
+    try:
+        warm = Warm.open(settings.redis_url, settings.redis_namespace, settings.redis_timeout_s)
+    except RedisUrlInvalid as error:
+        return warn(name, f"the URL is wrong: {error}", remedy)
+    try:
+        version = await warm.version()
+        writable = await warm.lead("holdfast doctor", 1) is not None
+    finally:
+        await warm.close()
+    if version is None or not writable:
+        fault = "does not answer" if version is None else "cannot be written to"
+        return warn(name, f"the server {where} {fault}: {warm.breaker.last_error}", remedy)
+    return ok(name, f"reachable, {where}, {version}")
 
 
 def _judged(found: Examination) -> Iterator[Check]:

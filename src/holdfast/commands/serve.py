@@ -45,7 +45,7 @@ def serve(
                     bound,
                     work=not no_work,
                     on_ready=lambda: _say_ready(deployment, bound),
-                    keep_database=deployment.keep_database,
+                    keep_database=deployment.keep_servers,
                 )
             )
 
@@ -60,7 +60,7 @@ def work(data: Data = None) -> None:
             server.work(
                 deployment.settings,
                 on_ready=lambda: _say(f"Holdfast is working ({where}, pid {os.getpid()})"),
-                keep_database=deployment.keep_database,
+                keep_database=deployment.keep_servers,
             )
         )
 
@@ -74,7 +74,7 @@ def _serve_with_processes(deployment: Deployment, bound: socket.socket, count: i
     try:
         _say_ready(deployment, bound)
         while not stops:
-            server.keep_once(deployment.keep_database)
+            server.keep_once(deployment.keep_servers)
             processes.tend()
             time.sleep(TEND_S)
         signal.signal(signal.SIGINT, signal.default_int_handler)

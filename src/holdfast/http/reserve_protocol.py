@@ -96,6 +96,14 @@ def _refusal_of(layout: Layout, taken: Taken) -> tuple[bytes, bytes]:
     return _refusal_body(layout.seat_uuid_bytes(taken.ordinal), taken.state, taken.expires_in)
 
 
+def _asks_plainly(body: bytearray) -> bool:
+    """Without a hold type of its own, which would have to be looked up first."""
+    try:
+        return not body or parse_reserve(bytes(body)).hold_type is None
+    except Refusal:
+        return False
+
+
 def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
     """The connection class to give to the server."""
 
@@ -220,7 +228,7 @@ class _ReserveProtocol(LiveConnection):
         if principal is None or event_id is None or seat_id is None:
             return False
         request_id = chosen_request_id(known.get(b"x-request-id"))
-        if not cycle.body and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id):
+        if _asks_plainly(cycle.body) and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id):
             return True
 
         def answer(view: EventView, outcome: Held | Refusal) -> None:

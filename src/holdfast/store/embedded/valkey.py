@@ -1,4 +1,9 @@
-"""Valkey on a data folder, reached through a unix socket only."""
+"""Valkey on a data folder, reached through a unix socket only.
+
+It is a cache: nothing in it is worth a disk's time, for all of it can be made again out of the database. When its memory is
+full, it lets go of what was not asked for the longest among the keys that lapse anyway (holds, occupancy, layouts); lists of
+holds and the writer's cursor stay.
+"""
 
 import os
 import shlex
@@ -17,9 +22,10 @@ _SOCKET_NAME = "valkey.sock"
 
 
 DEFAULT_SETTINGS: Mapping[str, Setting] = {
-    "appendonly": "yes",
-    "appendfsync": "everysec",
+    "appendonly": "no",
     "save": "",
+    "maxmemory": "256mb",
+    "maxmemory-policy": "volatile-lru",
 }
 
 FIXED_SETTINGS: Mapping[str, Setting] = {
@@ -48,6 +54,11 @@ class ValkeyServer(EmbeddedServer[ValkeyAddress]):
     name: ClassVar[str] = "valkey"
     title: ClassVar[str] = "Valkey"
     last_resort: ClassVar[signal.Signals] = signal.SIGKILL
+
+    def is_running(self) -> bool:
+        """Whether a process of a server lives on the folder, whoever started it. Unlike `find_running` this never waits."""
+        state = self._folder.read_state()
+        return self.alive or (state is not None and state.server is not None and state.server.alive())
 
     def _prepare(self, account: Account | None, lock: int) -> None:
         make_home(self._folder.home, account)
