@@ -1,10 +1,13 @@
 """Settings, read from the environment once at start and frozen. Every error says what to write instead."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+from holdfast.store.redis.address import RedisUrlInvalid, parse_url
 
 
 class SettingsInvalid(Exception):
@@ -99,6 +102,16 @@ def load_settings(environment: Mapping[str, str] = os.environ, **overrides: Any)
         url = values.get(name)
         if url is not None and not url.startswith(("postgresql://", "postgres://")):
             problems.append(f"{prefix}{name.upper()}: write postgresql://user:password@host:port/database")
+    url = values.get("redis_url")
+    if url not in (None, "embedded", "none"):
+        try:
+            parse_url(url)
+        except RedisUrlInvalid as error:
+            problems.append(f"{prefix}REDIS_URL: {error}; or embedded, or none")
+    if not re.fullmatch(r"[A-Za-z0-9_.:-]+", values.get("redis_namespace", "holdfast")):
+        problems.append(f"{prefix}REDIS_NAMESPACE: write letters, digits, and . _ : -")
+    if values.get("hot_events", 0) < 0:
+        problems.append(f"{prefix}HOT_EVENTS: must not be below 0")
     if problems:
         raise SettingsInvalid("\n".join(problems))
     return Settings(**values)

@@ -82,14 +82,38 @@ def test_what_the_warm_tier_lost_or_was_told_wrong_is_found_and_put_right(databa
         zset = f"t:org:{made.first.organization_id}:event:{made.event_id}:seat_holds"
         ghost = f"{made.seats[9]['id']}:{new_id()}:{new_id()}:2099-01-01T00:00:00Z"
         await client.zadd(zset, {ghost: 4070908800})
+        await client.set(seat_key(made, 8), f"{new_id()}:{new_id()}:9999999999")  # of a free seat
         found = await status(made)
         assert not found["consistent"]
-        assert found["events"][0]["warm"] == {"available": True, "holds": 4, "missing": 2, "wrong": 1}
-        assert (await reconcile(made))["drift"] == 3
+        assert found["events"][0]["warm"] == {"available": True, "holds": 4, "missing": 2, "wrong": 3}
+        assert (await reconcile(made))["drift"] == 5
         assert (await status(made))["consistent"]
         assert await client.get(seat_key(made, 1)) == before
         assert await client.exists(seat_key(made, 0))
+        assert not await client.exists(seat_key(made, 8))
         assert await client.zscore(zset, ghost) is None
+
+    run(database, valkey, check)
+
+
+def test_two_events_of_one_layout_share_a_seats_key_and_neither_is_wrong(database: TestDatabase, valkey: str) -> None:
+    async def check(made: Stage, client: Any) -> None:
+        event = (await made.client.get(f"/api/events/{made.event_id}", headers=made.admin)).json()["data"]
+        again = await made.post("/api/events", {"name": "Again", "layout_id": event["layout_id"]})
+        second = again.json()["data"]["id"]
+        await made.post(f"/api/events/{second}/status", {"status": "published"})
+        member = await made.member()
+        assert (await made.reserve(0, member)).status_code == 201
+        await settled(made, client, 1)
+        answer = await made.client.post(made.seat_path(0, second), headers=member)
+        assert answer.status_code == 201, answer.text
+        key = f"t:org:{made.first.organization_id}:event:{second}:seat_holds"
+        async with asyncio.timeout(5):
+            while not await client.zcard(key):
+                await asyncio.sleep(0.02)
+        found = (await made.client.get("/api/registry/status", headers=made.admin)).json()["data"]
+        assert [each["warm"]["holds"] for each in found["events"]] == [1, 1]
+        assert found["consistent"], found
 
     run(database, valkey, check)
 

@@ -137,9 +137,11 @@ class Reconciler:
             found = _in_both(found, await self._difference(warm, view))
         if found is None:
             return WarmCounts(False)
+        seats = [view.layout.seat_uuid(ordinal) for ordinal in range(view.layout.seat_count)]
+        orphans = await warm.orphans(view.organization_id, seats, remove=mend)
         if mend:
             await self._mend(warm, view, found)
-        return WarmCounts(True, found.known, len(found.missing), len(found.wrong))
+        return WarmCounts(True, found.known, len(found.missing), len(found.wrong) + (orphans or 0))
 
     async def _difference(self, warm: Warm, view: EventView) -> _WarmDifference | None:
         """The warm tier is read first: a hold that it names and the database does not was over, not yet to come."""
@@ -155,8 +157,14 @@ class Reconciler:
         true = {hold.hold_id: warm_hold(view, hold) for hold in held if hold.ordinal is not None}
         wrong = [hold for hold in listed if not _same(hold, true.get(hold.hold_id))]
         wrong += [hold for hold in claimed if hold is not None and not _same(hold, true.get(hold.hold_id))]
-        right = {hold.hold_id for hold in listed} & {hold.hold_id for hold in claimed if hold is not None}
-        right -= {hold.hold_id for hold in wrong}
+        named = {hold.hold_id for hold in claimed if hold is not None}
+        unnamed = [hold.seat_id for hold in listed if hold.hold_id not in named and hold.seat_id is not None]
+        # Two events of one layout share a seat's key: the later hold has it, and neither is wrong.
+        elsewhere = await warm.seats_elsewhere(organization_id, view.id, unnamed) if unnamed else set()
+        if elsewhere is None:
+            return None
+        named |= {hold.hold_id for hold in listed if hold.seat_id in elsewhere}
+        right = {hold.hold_id for hold in listed} & named - {hold.hold_id for hold in wrong}
         missing = [hold for hold in held if hold.ordinal is not None and hold.hold_id not in right]
         return _WarmDifference(len(listed), missing, wrong, now)
 

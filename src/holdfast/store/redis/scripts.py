@@ -27,5 +27,6 @@ class Script:
 APPLY_MOVES = Script("apply_moves", of_organization=True)
 REMOVE_HOLDS = Script("remove_holds", of_organization=True)
 FIND_HOLDS = Script("find_holds", of_organization=True)
+CLEAR_ORPHANS = Script("clear_orphans", of_organization=True)
 LEAD = Script("lead", of_organization=False)
 ADVANCE = Script("advance", of_organization=False)

@@ -23,7 +23,7 @@ from holdfast.store.redis.breaker import Breaker
 from holdfast.store.redis.connection import Client, RedisConnection
 from holdfast.store.redis.keys import BITMAP_TTL_S, LAYOUT_TTL_S, OCCUPANCY_TTL_S, Keys
 from holdfast.store.redis.moves import BATCH_MAX, Batch, batches_of, batches_to_add, pack
-from holdfast.store.redis.scripts import ADVANCE, APPLY_MOVES, FIND_HOLDS, LEAD, REMOVE_HOLDS, Script
+from holdfast.store.redis.scripts import ADVANCE, APPLY_MOVES, CLEAR_ORPHANS, FIND_HOLDS, LEAD, REMOVE_HOLDS, Script
 from holdfast.store.redis.warm_hold import WarmHold, read_member, read_meta
 
 log = structlog.get_logger(__name__)
@@ -131,6 +131,16 @@ class Warm:
             for seat_id, row in zip(part, rows, strict=True):
                 if row is not None and row[1][0] not in (None, str(event_id).encode()):
                     found.add(seat_id)
+        return found
+
+    async def orphans(self, organization_id: UUID, seat_ids: Sequence[UUID], *, remove: bool) -> int | None:
+        """How many of these seats' keys name a hold of which nothing else is known."""
+        found = 0
+        for part in _parts(seat_ids, PAGE):
+            more = await self._run("orphans", CLEAR_ORPHANS, organization_id, _encoder.encode([remove, *part]))
+            if more is None:
+                return None
+            found += more
         return found
 
     async def _find(

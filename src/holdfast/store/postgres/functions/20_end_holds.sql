@@ -214,10 +214,10 @@ BEGIN
   VALUES (p_org, v_now, 'seat_hold_extended', 'SeatHold', p_hold, v_hold.event_id, p_actor, p_user, p_ip, p_agent, p_trace,
     jsonb_build_object('held_until', v_until, 'was', v_hold.held_until));
   INSERT INTO outbox (organization_id, at, kind, event_id, actor, source, state, hold_type, held_until,
-    ordinals, versions, hold_ids, user_ids, quantities)
+    ordinals, versions, hold_ids, user_ids, quantities, zone_no)
   VALUES (p_org, v_now, 'SeatHoldExtended', v_hold.event_id, p_actor, v_hold.source, 'held', v_hold.hold_type, v_until,
     CASE WHEN v_hold.ordinal IS NOT NULL THEN ARRAY[v_hold.ordinal] END,
     CASE WHEN v_hold.ordinal IS NOT NULL THEN ARRAY[v_version] END,
-    ARRAY[p_hold], ARRAY[v_hold.user_id], ARRAY[v_hold.quantity]);
+    ARRAY[p_hold], ARRAY[v_hold.user_id], ARRAY[v_hold.quantity], CASE WHEN v_hold.ordinal IS NULL THEN v_hold.zone_no END);
   RETURN v_until;
 END $$;
