@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint types fmt bench clean
+.PHONY: help setup demo test lint types fmt bench faults clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ fmt: setup ## Mend style and form where that can be done by itself
 
 bench: setup ## Measure
 	$(BIN)/holdfast bench
+
+faults: setup ## Kill, stop and poison servers under load, and check every promise
+	$(BIN)/holdfast faults --seconds 60
 
 clean: ## Remove what was installed and cached, but no data
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

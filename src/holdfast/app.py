@@ -20,10 +20,12 @@ from holdfast.http.api import build_api
 from holdfast.http.auth import Authenticator
 from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
+from holdfast.insight.occupancy_service import OccupancyService
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.insight.registry import RegistryService
 from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
+from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
 from holdfast.seating.service import SeatingService
 from holdfast.settings import Settings
@@ -38,10 +40,17 @@ from holdfast.store.redis.wakeups import RedisWakeups
 from holdfast.store.redis.warm import Warm
 from holdfast.store.registry import Registry
 from holdfast.store.warm_writer import WarmWriter
+from holdfast.webhooks.courier import Courier
+from holdfast.webhooks.service import WebhooksService
+from holdfast.workers.deliver_webhooks import DeliverWebhooks
 from holdfast.workers.expire_holds import ExpireHolds
+from holdfast.workers.fan_out_webhooks import FanOutWebhooks
+from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.forget_idempotency import ForgetIdempotency
+from holdfast.workers.forget_webhooks import ForgetWebhooks
 from holdfast.workers.loop import Duties, Duty
 from holdfast.workers.reconcile_registry import ReconcileRegistry
+from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from holdfast.workers.write_refusals import WriteRefusals
 
 
@@ -82,6 +91,8 @@ class Application:
     warm_writer: WarmWriter | None  # of a process with background duties
     reconciler: Reconciler
     duties: Duties
+    courier: Courier
+    deliver_webhooks: DeliverWebhooks | None
     asgi: ASGIApp = field(repr=False)
     protocol: type[HttpToolsProtocol] = field(repr=False)  # the connection class for the server
 
@@ -123,6 +134,9 @@ class Application:
         refusals = RefusalAudit(database, settings.failure_audit_sample)
         accounts = AccountsService(database, token_keys(settings))
         accounts.on_config_change.append(catalogue.forget)
+        occupancy = OccupancyService(database, catalogue, warm)
+        feed.followers.append(occupancy)
+        courier = Courier(private_targets=settings.webhook_private_targets)
         services = Services(
             settings=settings,
             database=database,
@@ -137,13 +151,25 @@ class Application:
             live=live,
             availability=Availability(hot, live),
             registry=RegistryService(database, catalogue, reconciler),
+            occupancy=occupancy,
+            geometry=GeometryService(catalogue),
+            webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
         if serve or work:
             housekeeping.append(ReconcileRegistry(database, catalogue, hot, reconciler, all_events=work))
+        deliver: DeliverWebhooks | None = None
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping.append(ForgetIdempotency(database))
+            housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
+            deliver = DeliverWebhooks(
+                database,
+                courier,
+                total=settings.webhook_concurrency,
+                per_endpoint=settings.webhook_endpoint_concurrency,
+            )
+            housekeeping += [FanOutWebhooks(database, catalogue), deliver, ForgetWebhooks(database)]
         duties = Duties(housekeeping)
         await feed.start()
         live.start()
@@ -167,6 +193,8 @@ class Application:
             warm_writer=warm_writer,
             reconciler=reconciler,
             duties=duties,
+            courier=courier,
+            deliver_webhooks=deliver,
             asgi=asgi,
             protocol=reserve_protocol(services),
         )
@@ -175,6 +203,10 @@ class Application:
         """Answers what was accepted, then lets go."""
         await self.combiner.close()
         await self.duties.stop()
+        if self.deliver_webhooks is not None:
+            await self.deliver_webhooks.close()
+        await self.courier.close()
+        await self.services.occupancy.close()
         await self.live.close()
         if self.warm_writer is not None:
             await self.warm_writer.close()

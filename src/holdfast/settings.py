@@ -52,6 +52,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     live_clients: int = 20_000  # live connections a process
     live_buffer_bytes: int = 256 * 1024  # a viewer who lets more than this pile up is dropped
     live_heartbeat_s: float = 15.0
+    webhook_private_targets: bool = False  # lets webhooks go to private addresses and plain http: for tests and intranets
+    webhook_secret_overlap_s: float = 86_400  # after a rotation the old secret signs too for so long
+    webhook_concurrency: int = 64  # webhooks under way at once in a worker process
+    webhook_endpoint_concurrency: int = 4  # and to one endpoint, from all processes
     log_level: str = "info"
 
 
@@ -73,6 +77,9 @@ _POSITIVE = (
     "live_clients",
     "live_buffer_bytes",
     "live_heartbeat_s",
+    "webhook_secret_overlap_s",
+    "webhook_concurrency",
+    "webhook_endpoint_concurrency",
 )
 
 

@@ -103,6 +103,9 @@ async def world(
         live=unused,
         availability=unused,
         registry=unused,
+        webhooks=unused,
+        occupancy=unused,
+        geometry=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from uuid import UUID
 
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
@@ -51,7 +52,7 @@ def test_seats_and_places_are_held_together_or_not_at_all(database: TestDatabase
         await block(made, 6)
         await made.hold(await made.buyer(), 7)
         await made.hold(await made.buyer(), 8)
-        await made.database.advance_clock(301)  # the hold of 8 and those above are over now, though nobody swept them
+        await made.advance_clock(301)  # the hold of 8 and those above are over now, though nobody swept them
         await made.hold(await member(made), 7)
         other = await member(made)
         before = await contents(made)
@@ -87,7 +88,7 @@ def test_ones_own_seats_come_back_beside_the_new_ones(database: TestDatabase) ->
     async def check(made: Stage) -> None:
         buyer = await made.buyer()
         first = held(await made.hold(buyer, 0, 1))
-        await made.database.advance_clock(100)
+        await made.advance_clock(100)
         both = held(await made.hold(buyer, 0, 1, 2))
         assert [h["hold_id"] for h in both["holds"][:2]] == [h["hold_id"] for h in first["holds"]]
         assert [h["expires_in_seconds"] for h in both["holds"]][2] == 300
@@ -164,8 +165,13 @@ def test_a_hold_is_given_back_by_its_owner_or_by_whom_its_type_names(database: T
         assert [move["verb"] for move in await seat_log(made, 0)] == ["hold", "release"]
         entries = await made.sql("SELECT action FROM audit_entries WHERE entity_id = $1 ORDER BY id", mine)
         assert [entry["action"] for entry in entries] == ["seat_reserved", "seat_released"]
-        kinds = await made.sql("SELECT kind FROM outbox WHERE log_id IS NOT NULL ORDER BY id")
-        assert [kind["kind"] for kind in kinds] == ["SeatReserved", "SeatReleased"]
+        sent = await made.sql(
+            "SELECT kind, state::text, ordinals, versions, hold_ids FROM outbox WHERE ordinals IS NOT NULL ORDER BY id"
+        )
+        assert [tuple(message) for message in sent] == [
+            ("SeatReserved", "held", [0], [1], [UUID(mine)]),
+            ("SeatReleased", "available", [0], [2], [UUID(mine)]),
+        ]
         held(await made.reserve(0, other))
 
         for_admin = held(await made.reserve(1, buyer))["hold_id"]
@@ -209,13 +215,13 @@ def test_a_hold_is_extended_by_its_owner_up_to_the_maximum_from_its_creation(dat
         refused(await extend(made, mine, await made.buyer()), 403, "forbidden")
         refused(await extend(made, mine, made.admin), 403, "forbidden")
         refused(await extend(made, UNKNOWN, buyer), 404, "hold_not_found")
-        await made.database.advance_clock(240)
+        await made.advance_clock(240)
         longer = held(await extend(made, mine, buyer), 200)
         assert 299 <= longer["expires_in_seconds"] <= 300
         assert (await seat_row(made, 0))["held_until"] == (await hold_row(made, mine))["held_until"]
         assert (await seat_row(made, 0))["version"] == 1  # not a move
         assert len(await seat_log(made, 0)) == 1
-        await made.database.advance_clock(240)
+        await made.advance_clock(240)
         longest = held(await extend(made, mine, buyer), 200)
         life = (await hold_row(made, mine))["held_until"] - created
         assert life.total_seconds() == 12 * 60
@@ -223,9 +229,9 @@ def test_a_hold_is_extended_by_its_owner_up_to_the_maximum_from_its_creation(dat
         refused(await extend(made, mine, buyer), 409, "max_hold_reached")
         actions = await made.sql("SELECT count(*) FROM audit_entries WHERE action = 'seat_hold_extended'")
         assert actions[0]["count"] == 2
-        await made.database.advance_clock(239)
+        await made.advance_clock(239)
         refused(await extend(made, mine, buyer), 409, "max_hold_reached")
-        await made.database.advance_clock(5)
+        await made.advance_clock(5)
         refused(await extend(made, mine, buyer), 409, "hold_expired")
 
         gone = held(await made.reserve(1, buyer))["hold_id"]
@@ -234,7 +240,7 @@ def test_a_hold_is_extended_by_its_owner_up_to_the_maximum_from_its_creation(dat
         endless = held(await made.reserve(1, buyer, holdType="KIOSK"))["hold_id"]
         refused(await extend(made, endless, buyer), 409, "max_hold_reached")
         places = held(await made.hold(buyer, ga=[{"zone_id": "pit", "quantity": 2}]))["holds"][0]["hold_id"]
-        await made.database.advance_clock(100)
+        await made.advance_clock(100)
         assert held(await extend(made, places, buyer), 200)["expires_in_seconds"] >= 299
 
     run(database, check)
@@ -285,10 +291,10 @@ def test_buyers_list_their_own_holds_and_organisers_those_of_an_event(database: 
         assert [hold["quantity"] for hold in await listed(path, made.admin, zone="pit")] == [2]
         assert len(await listed(path, made.admin, zone=made.zones[0]["id"])) == 1
         assert await listed(path, made.admin, expiring_within=60) == []
-        await made.database.advance_clock(250)
+        await made.advance_clock(250)
         assert len(await listed(path, made.admin, expiring_within=60)) == 8
         assert len(await listed(path, made.api_key, hold_type="CART", zone="stalls", limit=4)) == 4
-        await made.database.advance_clock(60)  # over, though not swept
+        await made.advance_clock(60)  # over, though not swept
         assert {hold["hold_type"] for hold in await listed(path, made.admin)} == {"COMP"}
         assert await listed("/api/holds", first) == []
         refused(await made.client.get(path, headers=made.admin, params={"zone": "none"}), 404, "zone_not_found")
@@ -306,7 +312,7 @@ def test_one_hold_is_shown_to_its_owner_and_the_organiser(database: TestDatabase
         assert held(await made.client.get(path, headers=buyer), 200)["status"] == "active"
         assert held(await made.client.get(path, headers=made.admin), 200)["user_id"] is not None
         refused(await made.client.get(path, headers=await member(made)), 404, "hold_not_found")
-        await made.database.advance_clock(301)
+        await made.advance_clock(301)
         over = held(await made.client.get(path, headers=buyer), 200)
         assert (over["status"], over["expires_in_seconds"]) == ("expired", 0)
 
@@ -361,7 +367,7 @@ def test_holds_are_moved_all_or_none_and_stay_whose_they_are(database: TestDatab
         places = held(await made.hold(buyer, ga=[{"zone_id": "pit", "quantity": 1}]))["holds"][0]["hold_id"]
         await made.reserve(9, await made.buyer())
         until = (await hold_row(made, ids[0]))["held_until"]
-        await made.database.advance_clock(60)
+        await made.advance_clock(60)
         path = f"/api/events/{made.event_id}/holds/move"
 
         def to(*pairs: tuple[str, int]) -> dict[str, Any]:

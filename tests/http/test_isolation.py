@@ -31,6 +31,8 @@ class Ids:
     user: str
     key: str
     zone: str
+    webhook: str
+    delivery: str
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,26 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("GET", "/api/events/{event_id}/state-log"): of_event("GET", "/state-log"),
     ("GET", "/api/events/{event_id}/availability"): of_event("GET", "/availability"),
     ("GET", "/api/events/{event_id}/live"): of_event("GET", "/live"),
+    ("GET", "/api/events/{event_id}/occupancy"): of_event("GET", "/occupancy"),
+    ("GET", "/api/events/{event_id}/occupancy/history"): of_event("GET", "/occupancy/history"),
+    ("GET", "/api/events/{event_id}/geometry"): of_event("GET", "/geometry"),
+    ("GET", "/api/webhooks/{id}"): lambda them, me: Asked("GET", f"/api/webhooks/{them.webhook}"),
+    ("PATCH", "/api/webhooks/{id}"): lambda them, me: Asked(
+        "PATCH", f"/api/webhooks/{them.webhook}", {"enabled": False}
+    ),
+    ("DELETE", "/api/webhooks/{id}"): lambda them, me: Asked("DELETE", f"/api/webhooks/{them.webhook}"),
+    ("POST", "/api/webhooks/{id}/rotate-secret"): lambda them, me: Asked(
+        "POST", f"/api/webhooks/{them.webhook}/rotate-secret"
+    ),
+    ("POST", "/api/webhooks/{id}/test"): lambda them, me: Asked("POST", f"/api/webhooks/{them.webhook}/test"),
+    ("POST", "/api/webhooks/{id}/replay"): lambda them, me: Asked(
+        "POST", f"/api/webhooks/{them.webhook}/replay", {"since": "2020-01-01T00:00:00Z"}
+    ),
+    ("GET", "/api/webhooks/{id}/deliveries"): lambda them, me: Asked("GET", f"/api/webhooks/{them.webhook}/deliveries"),
+    ("GET", "/api/webhooks/deliveries/{id}"): lambda them, me: Asked("GET", f"/api/webhooks/deliveries/{them.delivery}"),
+    ("POST", "/api/webhooks/deliveries/{id}/replay"): lambda them, me: Asked(
+        "POST", f"/api/webhooks/deliveries/{them.delivery}/replay"
+    ),
     ("POST", "/api/registry/reconcile"): lambda them, me: Asked(
         "POST", "/api/registry/reconcile", {"event_id": them.event}
     ),
@@ -153,6 +175,8 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("POST", "/api/users"): Asked("POST", "/api/users", {}),
     ("GET", "/api/api-keys"): Asked("GET", "/api/api-keys"),
     ("POST", "/api/api-keys"): Asked("POST", "/api/api-keys", {"name": "mine"}),
+    ("GET", "/api/webhooks"): Asked("GET", "/api/webhooks"),
+    ("POST", "/api/webhooks"): Asked("POST", "/api/webhooks", {"url": "http://127.0.0.1:9998/mine"}),
     ("GET", "/api/registry/status"): Asked("GET", "/api/registry/status"),
     ("GET", "/api/venues"): Asked("GET", "/api/venues"),
     ("POST", "/api/venues"): Asked("POST", "/api/venues", {"name": "Mine"}),
@@ -196,6 +220,9 @@ async def furnish(made: Stage, name: str) -> Ids:
     hold = await made.client.post(f"/api/events/{event}/seats/{seats[3]['id']}/reserve", headers=made.admin)
     user = await made.post("/api/users", {"display_name": f"{name} person"})
     key = await made.post("/api/api-keys", {"name": f"{name} key"})
+    endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
+    webhook = endpoint.json()["data"]["id"]
+    delivery = await made.post(f"/api/webhooks/{webhook}/test", {})
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -205,6 +232,8 @@ async def furnish(made: Stage, name: str) -> Ids:
         user=user.json()["data"]["id"],
         key=key.json()["data"]["id"],
         zone=zones[0]["id"],
+        webhook=webhook,
+        delivery=delivery.json()["data"]["id"],
     )
 
 
@@ -226,6 +255,7 @@ def fingerprint(answer: httpx.Response, them: Ids, unknown: Ids) -> tuple[int, d
 TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "events",
     "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
+    "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
 )  # fmt: skip
 
 
@@ -242,7 +272,7 @@ def test_every_route_has_a_case_here(database: TestDatabase) -> None:
 
 def test_an_id_of_another_organization_answers_like_one_that_never_existed(database: TestDatabase) -> None:
     async def main() -> None:
-        async with stage(database) as theirs:
+        async with stage(database, webhook_private_targets=True) as theirs:
             them = await furnish(theirs, SECRET)
             first = await theirs.app.services.accounts.bootstrap("Mine")
             made = Stage(theirs.client, theirs.app, database, first, "", [], [])
@@ -262,7 +292,7 @@ def test_an_id_of_another_organization_answers_like_one_that_never_existed(datab
 
 def test_a_guest_or_member_of_one_organization_is_nobody_in_the_other(database: TestDatabase) -> None:
     async def main() -> None:
-        async with stage(database) as theirs:
+        async with stage(database, webhook_private_targets=True) as theirs:
             guest = await theirs.buyer()
             first = await theirs.app.services.accounts.bootstrap("Mine")
             made = Stage(theirs.client, theirs.app, database, first, "", [], [])
@@ -279,7 +309,7 @@ def test_a_guest_or_member_of_one_organization_is_nobody_in_the_other(database: 
 
 def test_what_takes_no_id_speaks_of_the_callers_own_organization_alone(database: TestDatabase) -> None:
     async def main() -> None:
-        async with stage(database) as theirs:
+        async with stage(database, webhook_private_targets=True) as theirs:
             them = await furnish(theirs, SECRET)
             first = await theirs.app.services.accounts.bootstrap("Mine")
             made = Stage(theirs.client, theirs.app, database, first, "", [], [])
@@ -312,7 +342,7 @@ def test_what_takes_no_id_speaks_of_the_callers_own_organization_alone(database:
 
 def test_an_organization_named_in_a_request_changes_nothing_about_whose_it_is(database: TestDatabase) -> None:
     async def main() -> None:
-        async with stage(database) as theirs:
+        async with stage(database, webhook_private_targets=True) as theirs:
             them = await furnish(theirs, SECRET)
             first = await theirs.app.services.accounts.bootstrap("Mine")
             other = str(theirs.first.organization_id)

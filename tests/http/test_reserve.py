@@ -146,7 +146,7 @@ def test_a_request_of_a_wrong_shape_is_refused_before_anybody_asks_who_sent_it(d
 def test_a_reserve_needs_a_credential_that_is_good_now(database: TestDatabase) -> None:
     async def check(made: Stage) -> None:
         brief = await user(made, ttl_s=60)
-        await made.database.advance_clock(61)
+        await made.advance_clock(61)
         for headers in (
             {},
             {"Authorization": "Bearer garbage"},
@@ -201,11 +201,9 @@ def test_the_sale_window_is_kept_by_the_databases_clock(database: TestDatabase) 
         refused(await made.reserve(0, buyer), 400, "event_sales_closed")
         refused(await made.reserve(0, made.admin), 400, "event_sales_closed")
         held(await made.reserve(9, made.admin, holdType="RESERVED"))  # an organiser's own holds come before the sale
-        await made.database.advance_clock(3700)
+        await made.advance_clock(3700)
         held(await made.reserve(0, await member(made)))
-        await made.database.advance_clock(
-            3600
-        )  # what is remembered of the event says it is open; the writer knows better
+        await made.advance_clock(3600)  # what is remembered of the event says it is open; the writer knows better
         refused(await made.reserve(1, await member(made)), 400, "event_sales_closed")
         await asyncio.sleep(1)
         refused(await made.reserve(2, await member(made)), 400, "event_sales_closed")
@@ -263,9 +261,9 @@ def test_the_eleventh_hold_in_five_minutes_must_wait(database: TestDatabase) -> 
         held(await made.reserve(10, await made.buyer()))  # somebody else is not concerned
         for n in range(11, 25):
             held(await made.reserve(n, made.admin))  # nor is the organiser
-        await made.database.advance_clock(int(answer.headers["retry-after"]) - 5)
+        await made.advance_clock(int(answer.headers["retry-after"]) - 5)
         refused(await made.reserve(25, buyer), 429, "rate_limited")
-        await made.database.advance_clock(6)
+        await made.advance_clock(6)
         held(await made.reserve(25, buyer))
 
     run(database, check)
@@ -288,7 +286,7 @@ def test_the_policy_says_how_many_holds_a_user_and_an_address_may_place(database
         refused(answer, 429, "rate_limited")
         assert 1 <= int(answer.headers["retry-after"]) <= 300
         held(await made.reserve(4, made.admin))
-        await made.database.advance_clock(301)
+        await made.advance_clock(301)
         held(await made.reserve(5, await member(made)))
 
     run(database, check)
@@ -300,7 +298,7 @@ def test_a_taken_seat_says_what_it_is_and_when_it_may_come_free_but_never_whose(
         hold = held(await made.reserve(0, bearer(owner.token)))
         await sell(made, 1)
         await block(made, 2)
-        await made.database.advance_clock(100)
+        await made.advance_clock(100)
         other = await member(made)
         problem = refused(await made.reserve(0, other), 409, "seat_held_by_another_user")
         assert 195 <= problem["expires_in"] <= 200
@@ -420,7 +418,7 @@ def test_success_answers_everything_that_is_promised(database: TestDatabase) -> 
         assert hold["expires_in_seconds"] == 300
         assert "5 minutes" in hold["message"]
 
-        await made.database.advance_clock(60)
+        await made.advance_clock(60)
         again = await made.reserve(4, buyer)
         assert again.headers["cache-control"] == "no-store"
         same = held(again, 200)
@@ -468,7 +466,12 @@ def test_one_success_writes_each_thing_once_and_a_refusal_only_its_own_audit_ent
         assert (entry["ip"], entry["user_agent"], entry["request_id"]) == ("127.0.0.1", "picker/1.0", "request-0001")
         assert (str(entry["entity_id"]), entry["user_id"]) == (hold["hold_id"], issued.user_id)
         (message,) = await made.sql("SELECT * FROM outbox WHERE kind = 'SeatReserved'")
-        assert (message["log_id"], str(message["event_id"])) == (move["id"], made.event_id)
+        assert (str(message["event_id"]), message["at"], message["payload"]) == (made.event_id, move["at"], None)
+        assert (message["actor"], message["source"], message["state"]) == ("CUSTOMER", "web", "held")
+        assert (message["hold_type"], message["held_until"]) == ("CART", until)
+        assert (message["ordinals"], message["versions"]) == ([0], [1])
+        assert (message["hold_ids"], message["user_ids"]) == ([row["id"]], [issued.user_id])
+        assert (message["zone_no"], message["quantities"]) == (None, None)
 
         refused(await made.reserve(0, {**await made.buyer(), "User-Agent": "late/1"}), 409, "seat_held_by_another_user")
         refused(await made.client.post(reserve_path(made.event_id, UNKNOWN), headers=headers), 404, "seat_not_found")
@@ -552,7 +555,7 @@ def test_any_other_type_lasts_as_long_as_it_says_itself(database: TestDatabase) 
             hold = held(await made.reserve(n, made.admin, holdType=name))
             assert (hold["held_until"], hold["held_until_unix"], hold["expires_in_seconds"]) == (None, None, None)
             assert "until it is released" in hold["message"]
-        await made.database.advance_clock(10 * 365 * 86_400)
+        await made.advance_clock(10 * 365 * 86_400)
         refused(await made.reserve(1, await member(made)), 409, "seat_held_by_another_user")
         held(await made.reserve(0, await member(made)))
 

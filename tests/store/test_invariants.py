@@ -17,6 +17,7 @@ from holdfast.holds.lifecycle import LogRow, SeatState, Verb
 from holdfast.holds.plan import HoldsAsked, PlacesAsked
 from holdfast.insight.event_facts import EventFacts, HoldFact, SeatFact, ZoneFact
 from holdfast.insight.invariants import Invariant, check_event, judge
+from holdfast.insight.occupancy import Count
 from holdfast.kernel.errors import EventNotFound
 from holdfast.seating.event import EventStatus
 from holdfast.settings import Settings
@@ -27,6 +28,7 @@ TWICE = "no seat is held or sold twice"
 ACKNOWLEDGED = "every acknowledged hold exists"
 REPLAY = "the state log replays exactly to the inventory"
 COUNTERS = "counters equal live holds and sales, within capacity"
+OCCUPANCY = "occupancy equals what is held, sold and blocked"
 ONE_HOLD = "no seat has two active holds"
 AGREE = "holds and seats agree"
 
@@ -51,10 +53,10 @@ def sound() -> EventFacts:
     """Seat 0 held, seat 1 sold, seat 2 free again; of ten places three held and two sold."""
     return EventFacts(
         seats=[
-            SeatFact(0, SeatState.HELD, 1, A, "CART", UNTIL),
-            SeatFact(1, SeatState.SOLD, 2, None, None, None),
-            SeatFact(2, SeatState.AVAILABLE, 2, None, None, None),
-            SeatFact(3, SeatState.AVAILABLE, 0, None, None, None),
+            SeatFact(0, SeatState.HELD, 1, A, "CART", UNTIL, 0),
+            SeatFact(1, SeatState.SOLD, 2, None, None, None, 0),
+            SeatFact(2, SeatState.AVAILABLE, 2, None, None, None, 0),
+            SeatFact(3, SeatState.AVAILABLE, 0, None, None, None, 0),
         ],
         zones=[ZoneFact(1, 10, 3, 2)],
         active_holds=[HoldFact(A, 0, 0, 1, "CART", UNTIL), HoldFact(D, None, 1, 3, "CART", UNTIL)],
@@ -66,6 +68,12 @@ def sound() -> EventFacts:
             move(2, Verb.EXPIRE, "held", "available", 2, C),
             move(None, Verb.HOLD, "available", "held", 1, D, 3),
             move(None, Verb.DIRECT_SALE, "available", "sold", 2, None, 2),
+        ],
+        occupancy=[
+            Count(0, SeatState.HELD, "CART", 1),
+            Count(0, SeatState.SOLD, "", 1),
+            Count(1, SeatState.HELD, "CART", 3),
+            Count(1, SeatState.SOLD, "", 2),
         ],
         acknowledged=4,
     )
@@ -83,7 +91,7 @@ def with_seat(ordinal: int, **changes: object) -> EventFacts:
 
 def test_a_sound_event_breaks_nothing() -> None:
     assert broken(sound()) == set()
-    assert len(judge(sound())) == 6
+    assert len(judge(sound())) == 7
 
 
 def test_a_seat_held_while_it_is_held_is_found() -> None:
@@ -103,12 +111,12 @@ def test_an_acknowledged_hold_that_is_gone_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"state": SeatState.SOLD}, {"version": 7}],
+    ("changes", "found"),
+    [({"state": SeatState.SOLD}, {REPLAY, OCCUPANCY}), ({"version": 7}, {REPLAY})],
     ids=["a move that is not in the log", "a version that is not in the log"],
 )
-def test_an_inventory_that_is_ahead_of_its_log_is_found(changes: dict[str, object]) -> None:
-    assert broken(with_seat(3, **changes)) == {REPLAY}
+def test_an_inventory_that_is_ahead_of_its_log_is_found(changes: dict[str, object], found: set[str]) -> None:
+    assert broken(with_seat(3, **changes)) == found
 
 
 def test_a_move_missing_in_the_log_is_found() -> None:
@@ -126,6 +134,38 @@ def test_places_given_beyond_capacity_are_found() -> None:
 
 def test_a_zone_without_a_counter_is_found() -> None:
     assert COUNTERS in broken(msgspec.structs.replace(sound(), zones=[]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Count(0, SeatState.HELD, "CART", 1),
+        Count(0, SeatState.HELD, "CART", -1),
+        Count(0, SeatState.HELD, "COMP", 1),
+        Count(0, SeatState.BLOCKED, "", 1),
+        Count(0, SeatState.SOLD, "CART", 1),
+        Count(1, SeatState.HELD, "CART", 1),
+        Count(1, SeatState.SOLD, "", -2),
+        Count(2, SeatState.SOLD, "", 1),
+    ],
+)
+def test_occupancy_that_is_off_by_anything_is_found(wrong: Count) -> None:
+    facts = sound()
+    assert broken(msgspec.structs.replace(facts, occupancy=[*facts.occupancy, wrong])) == {OCCUPANCY}
+
+
+def test_occupancy_that_is_right_in_sum_and_wrong_by_zone_or_type_is_found() -> None:
+    for shifted in (Count(1, SeatState.SOLD, "", 1), Count(0, SeatState.HELD, "COMP", 1)):
+        away = Count(0, shifted.state, "CART" if shifted.state is SeatState.HELD else "", -1)
+        facts = sound()
+        assert broken(msgspec.structs.replace(facts, occupancy=[*facts.occupancy, shifted, away])) == {OCCUPANCY}
+    assert broken(with_seat(0, zone_no=1)) == {OCCUPANCY}
+
+
+def test_a_counter_in_two_parts_is_one_counter() -> None:
+    facts = sound()
+    parts = [*facts.occupancy, Count(1, SeatState.SOLD, "", 4), Count(1, SeatState.SOLD, "", -4)]
+    assert broken(msgspec.structs.replace(facts, occupancy=parts)) == set()
 
 
 def test_two_active_holds_of_one_seat_are_found() -> None:
@@ -218,8 +258,15 @@ def test_a_real_sale_keeps_every_invariant(database: TestDatabase) -> None:
         ("UPDATE event_seats SET version = version + 1 WHERE ordinal = 0", {REPLAY}),
         ("UPDATE event_zones SET held = held + 1", {REPLAY, COUNTERS}),
         ("UPDATE holds SET status = 'cancelled' WHERE status = 'active' AND ordinal IS NOT NULL", {AGREE}),
-        ("UPDATE holds SET quantity = quantity + 1 WHERE status = 'active' AND ordinal IS NULL", {COUNTERS}),
-        ("UPDATE event_seats SET state = 'available', hold_id = NULL WHERE state = 'held'", {REPLAY, AGREE}),
+        ("UPDATE holds SET quantity = quantity + 1 WHERE status = 'active' AND ordinal IS NULL", {COUNTERS, OCCUPANCY}),
+        ("UPDATE event_seats SET state = 'available', hold_id = NULL WHERE state = 'held'", {REPLAY, AGREE, OCCUPANCY}),
+        ("UPDATE occupancy_changes SET change = change + 1 WHERE state = 'sold' AND hold_type = ''", {OCCUPANCY}),
+        ("DELETE FROM occupancy_changes", {OCCUPANCY}),
+        (
+            "INSERT INTO occupancy_counts SELECT organization_id, event_id, 0, 'blocked', '', 1 FROM event_zones",
+            {OCCUPANCY},
+        ),
+        ("UPDATE event_seats SET hold_type = 'COMP' WHERE state = 'held'", {AGREE, OCCUPANCY}),
         ("DELETE FROM seat_state_events WHERE verb = 'release'", {REPLAY}),
     ],
 )

@@ -10,18 +10,40 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
+from holdfast.store.postgres.webhooks import mark_sold_out
+from holdfast.webhooks.courier import Courier
+from holdfast.webhooks.records import NewEndpoint
+from holdfast.webhooks.service import WebhooksService
+from holdfast.workers.deliver_webhooks import DeliverWebhooks
+from holdfast.workers.fold_occupancy import FoldOccupancy
+from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from tests.conftest import TestDatabase
-from tests.factories import theatre_config
+from tests.factories import staff_call, theatre_config
 from tests.http.client import bearer
 from tests.stage import Stage, stage
 
 APPEND_ONLY = ("seat_state_events", "audit_entries", "outbox")
+MAY_BE_DELETED = {
+    "event_whitelist",
+    "idempotency_keys",
+    "occupancy_changes",
+    "webhook_endpoints",
+    "webhook_messages",
+    "webhook_deliveries",
+    "webhook_attempts",
+    "sold_out_events",
+}
 ENGINE_MAY_READ = {
     "holds": {"organization_id", "held_until", "status"},
     "organizations": {"organization_id", "tenant_id"},
     "events": {"organization_id", "id", "status"},
+    "occupancy_changes": {"organization_id", "event_id"},
+    "webhook_endpoints": {"organization_id", "enabled"},
+    "webhook_deliveries": {"status", "next_attempt_at"},
 }
 """All that the engine's role may see across organizations: whose turn it is, and nothing about it."""
+ENGINE_FOLLOWS = "outbox"
+"""But for the change feed, which it follows whole, and of which it may throw away what is old."""
 
 Connection = asyncpg.Connection
 
@@ -54,6 +76,22 @@ async def scope(connection: Connection, ids: dict[str, UUID]) -> None:
         await connection.execute("SELECT set_config($1, $2, true)", f"holdfast.{name}", str(ids.get(name, "")))
 
 
+async def furnish_webhooks(*sides: Stage) -> None:
+    """An endpoint with a delivery that was tried, and an event known to be sold out."""
+    database = sides[0].app.database
+    courier = Courier(private_targets=True)
+    service, worker = WebhooksService(database, courier), DeliverWebhooks(database, courier)
+    for side in sides:
+        call = staff_call(side.first)
+        endpoint = await service.create(call, NewEndpoint(url="http://127.0.0.1:1025/"))
+        await service.test(call, endpoint.id)
+        async with database.transaction(call.organization_id) as tx:
+            await mark_sold_out(tx, call.organization_id, UUID(side.event_id), True)
+    await worker.once()
+    await worker.close()
+    await courier.close()
+
+
 @asynccontextmanager
 async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
     """Two furnished organizations of two tenants, and connections of both roles."""
@@ -70,6 +108,11 @@ async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
             assert held.status_code == 201
             listed = f"/api/events/{side.event_id}/whitelist"
             await made.client.put(listed, headers=side.admin, json={"user_ids": [str(uuid4())]})
+        await FoldOccupancy(made.app.database).once()
+        for side in (made, other):
+            assert (await side.hold(side.admin, 1)).status_code == 201  # a change that is not folded yet
+        await SnapshotOccupancy(made.app.database).once()
+        await furnish_webhooks(made, other)
         app, owner = await asyncpg.connect(database.app), await asyncpg.connect(database.owner)
         try:
             yield Wall(
@@ -111,17 +154,29 @@ def test_every_table_with_a_tenants_rows_is_behind_the_wall(database: TestDataba
             list(found.tables),
         )
         assert [row["relname"] for row in rows if not (row["relrowsecurity"] and row["relforcerowsecurity"])] == []
-        policies = await found.owner.fetch("SELECT tablename, roles::text[], cmd, with_check FROM pg_policies")
+        policies = await found.owner.fetch(
+            "SELECT tablename, policyname, roles::text[], cmd, qual, with_check FROM pg_policies"
+        )
         guarded = {p["tablename"] for p in policies if "holdfast_app" in p["roles"]}
         assert guarded == set(found.tables)
-        # Nobody but the two roles has a way in, and the engine's ways are for reading.
+        # Nobody but the two roles has a way in, and the engine's ways are for reading; one is for throwing away.
         assert {role for p in policies for role in p["roles"]} == {"holdfast_app", "holdfast_engine"}
-        assert {p["cmd"] for p in policies if "holdfast_engine" in p["roles"]} == {"SELECT"}
+        others = [p for p in policies if "holdfast_engine" in p["roles"] and p["cmd"] != "SELECT"]
+        assert [(p["tablename"], p["policyname"], p["cmd"]) for p in others] == [(ENGINE_FOLLOWS, "outdated", "DELETE")]
+        assert "now() - '7 days'::interval" in others[0]["qual"]
         # A table without an owner's column is not an organization's: these are all there are.
-        others = await found.owner.fetch(
+        tables = await found.owner.fetch(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = 'public'::regnamespace"
         )
-        assert {row["relname"] for row in others} - set(found.tables) == {"schema_migrations", "test_clock"}
+        assert {row["relname"] for row in tables} - set(found.tables) == {
+            "schema_migrations",
+            "test_clock",
+            "feed_cursors",
+            "pgqueuer",
+            "pgqueuer_log",
+            "pgqueuer_schedules",
+            "pgqueuer_statistics",
+        }
 
     run(database, check)
 
@@ -178,7 +233,7 @@ def test_what_happened_can_be_added_to_but_never_changed(database: TestDatabase)
                 await refuses(found.app, f"UPDATE {table} SET at = at")
                 await refuses(found.app, f"DELETE FROM {table}")
                 await refuses(found.app, f"TRUNCATE {table}")
-            for table in set(found.tables) - {"event_whitelist", "idempotency_keys"}:
+            for table in set(found.tables) - MAY_BE_DELETED:
                 await refuses(found.app, f"DELETE FROM {table}")
             for table in found.tables:
                 await refuses(found.app, f"TRUNCATE {table}")
@@ -238,12 +293,13 @@ def test_the_engines_role_sees_whose_turn_it_is_and_nothing_else(database: TestD
                     name = column["attname"]
                     if await found.app.fetchval("SELECT has_column_privilege($1, $2, 'SELECT')", table, name):
                         readable.add(name)
-                assert readable == ENGINE_MAY_READ.get(table, set()), table
+                follows = table == ENGINE_FOLLOWS
+                every = {column["attname"] for column in columns}
+                assert readable == (every if follows else ENGINE_MAY_READ.get(table, set())), table
                 whose = found.tables[table]
                 for statement in (
-                    f"SELECT * FROM {table}",
+                    *([] if follows else [f"SELECT * FROM {table}", f"DELETE FROM {table}"]),
                     f"UPDATE {table} SET {whose} = {whose}",
-                    f"DELETE FROM {table}",
                     f"TRUNCATE {table}",
                     f"INSERT INTO {table} ({whose}) VALUES (gen_random_uuid())",
                 ):
@@ -255,6 +311,15 @@ def test_the_engines_role_sees_whose_turn_it_is_and_nothing_else(database: TestD
             }
             assert {row["status"] for row in seen} == {"active"}
             assert await found.app.fetchval("SELECT count(organization_id) FROM organizations") == 2
+        # Of the change feed it can throw away what is a week old, and nothing younger.
+        await found.owner.execute("UPDATE outbox SET at = now() - interval '8 days' WHERE kind = 'EventCreated'")
+        old = await found.owner.fetchval("SELECT count(*) FROM outbox WHERE kind = 'EventCreated'")
+        young = await found.owner.fetchval("SELECT count(*) FROM outbox WHERE kind <> 'EventCreated'")
+        assert (old, young > 0) == (2, True)
+        async with found.app.transaction():
+            await found.app.execute("SET LOCAL ROLE holdfast_engine")
+            assert await found.app.execute("DELETE FROM outbox") == "DELETE 2"
+        assert await found.owner.fetchval("SELECT count(*) FROM outbox") == young
         # Holds that have ended and events that are not on sale are none of its business.
         await found.owner.execute("UPDATE holds SET status = 'cancelled'")
         await found.owner.execute("UPDATE events SET status = 'draft'")

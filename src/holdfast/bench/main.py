@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from holdfast.bench import batching, contested, expiry, publication, reserve, size
+from holdfast.bench import batching, contested, expiry, occupancy, publication, reserve, size
 from holdfast.bench.machine import this_machine
 from holdfast.bench.progress import Progress
 from holdfast.bench.report import Measured, Report, spelled
@@ -18,7 +18,7 @@ from holdfast.bench.scale import FULL, QUICK, Scale
 from holdfast.bench.stand import OnSale, Stand, StandFailed, standing
 from holdfast.store.embedded import EmbeddedServerError
 
-NAMES = ("publication", "reserve", "contested", "size", "expiry", "batching")
+NAMES = ("publication", "reserve", "contested", "size", "expiry", "batching", "occupancy")
 
 
 def run(
@@ -89,6 +89,7 @@ def _measurements(
         "size": partial(size.measure, stand, first, scale, progress),
         "expiry": partial(expiry.measure, stand, second, first, scale, progress),
         "batching": partial(batching.measure, stand, first, scale, progress),
+        "occupancy": partial(occupancy.measure, stand, first, scale, progress),
     }
 
 

@@ -2,7 +2,19 @@
 
 from litestar.types import ControllerRouterHandler
 
-from holdfast.http import accounts, booking_v2, holds, insight, live, registry, seating, system
+from holdfast.http import (
+    accounts,
+    booking_v2,
+    geometry,
+    holds,
+    insight,
+    live,
+    occupancy,
+    registry,
+    seating,
+    system,
+    webhooks,
+)
 
 ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
@@ -12,5 +24,8 @@ ROUTES: list[ControllerRouterHandler] = [
     *holds.ROUTES,
     *booking_v2.ROUTES,
     *live.ROUTES,
+    *geometry.ROUTES,
+    *occupancy.ROUTES,
     *registry.ROUTES,
+    *webhooks.ROUTES,
 ]

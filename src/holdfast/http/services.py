@@ -14,13 +14,16 @@ if TYPE_CHECKING:
     from holdfast.compat.booking_v2 import BookingV2
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
+    from holdfast.insight.occupancy_service import OccupancyService
     from holdfast.insight.refusals import RefusalAudit
     from holdfast.insight.registry import RegistryService
     from holdfast.insight.service import InsightService
     from holdfast.live.availability import Availability
+    from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
     from holdfast.seating.service import SeatingService
     from holdfast.store.catalogue import Catalogue
+    from holdfast.webhooks.service import WebhooksService
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,9 @@ class Services:
     live: "LiveService"
     availability: "Availability"
     registry: "RegistryService"
+    webhooks: "WebhooksService"
+    occupancy: "OccupancyService"
+    geometry: "GeometryService"
     health: Health = field(init=False)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.holds.lifecycle import LogRow, SeatState
+from holdfast.insight.occupancy import Count
 
 
 class SeatFact(msgspec.Struct, frozen=True):
@@ -16,6 +17,7 @@ class SeatFact(msgspec.Struct, frozen=True):
     hold_id: UUID | None
     hold_type: str | None
     held_until: datetime | None
+    zone_no: int
 
 
 class ZoneFact(msgspec.Struct, frozen=True):
@@ -41,6 +43,8 @@ class EventFacts(msgspec.Struct, frozen=True, kw_only=True):
     zones: Sequence[ZoneFact]
     active_holds: Sequence[HoldFact]
     log: Sequence[LogRow]
+    occupancy: Sequence[Count]
+    """The counters, folded and not."""
     acknowledged: int = 0
     unknown_holds: Sequence[UUID] = ()
     """Those of the acknowledged holds of which there is no row."""

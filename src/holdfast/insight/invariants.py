@@ -42,6 +42,7 @@ def judge(facts: EventFacts) -> list[Invariant]:
         _acknowledged_holds_exist(facts),
         _log_replays(facts),
         _counters_are_true(facts),
+        _occupancy_is_true(facts),
         _one_active_hold_a_seat(facts),
         _holds_and_seats_agree(facts),
     ]
@@ -138,6 +139,35 @@ def _sold_places(log: Iterable[LogRow]) -> dict[int, int]:
             change = (row.new_state is SeatState.SOLD) - (row.old_state is SeatState.SOLD)
             sold[row.zone_no] = sold.get(row.zone_no, 0) + change * row.quantity
     return sold
+
+
+def _occupancy_is_true(facts: EventFacts) -> Invariant:
+    """Every seat and place that is taken stands in the counters, by zone, state and hold type; and nothing else does."""
+    truth: dict[tuple[int, SeatState, str], int] = {}
+
+    def add(zone_no: int, state: SeatState, hold_type: str, places: int) -> None:
+        truth[zone_no, state, hold_type] = truth.get((zone_no, state, hold_type), 0) + places
+
+    for seat in facts.seats:
+        if seat.state is not SeatState.AVAILABLE:
+            add(seat.zone_no, seat.state, (seat.hold_type or "") if seat.state is SeatState.HELD else "", 1)
+    for hold in facts.active_holds:
+        if hold.ordinal is None:
+            add(hold.zone_no, SeatState.HELD, hold.hold_type, hold.quantity)
+    for zone in facts.zones:
+        if zone.sold:
+            add(zone.zone_no, SeatState.SOLD, "", zone.sold)
+    told: dict[tuple[int, SeatState, str], int] = {}
+    for count in facts.occupancy:
+        at = (count.zone_no, count.state, count.hold_type)
+        told[at] = told.get(at, 0) + count.places
+    faults = [
+        f"occupancy of zone {zone_no} says {told.get((zone_no, state, hold_type), 0)} {state}"
+        f"{f' as {hold_type}' if hold_type else ''}, there are {truth.get((zone_no, state, hold_type), 0)}"
+        for zone_no, state, hold_type in sorted(truth.keys() | told.keys())
+        if told.get((zone_no, state, hold_type), 0) != truth.get((zone_no, state, hold_type), 0)
+    ]
+    return _verdict("occupancy equals what is held, sold and blocked", faults, f"{len(truth)} counters")
 
 
 def _one_active_hold_a_seat(facts: EventFacts) -> Invariant:

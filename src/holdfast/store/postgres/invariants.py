@@ -6,12 +6,13 @@ from uuid import UUID
 from holdfast.holds.lifecycle import LogRow, SeatState, Verb
 from holdfast.insight.event_facts import EventFacts, HoldFact, SeatFact, ZoneFact
 from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.occupancy import read_counted
 
 # One snapshot for all reads, so that a sale under way is seen whole or not at all.
 _ONE_INSTANT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _EXISTS = "SELECT true FROM events WHERE organization_id = $1 AND id = $2"
 _SEATS = """
-SELECT ordinal, state::text, version, hold_id, hold_type, held_until FROM event_seats
+SELECT ordinal, state::text, version, hold_id, hold_type, held_until, zone_no FROM event_seats
 WHERE organization_id = $1 AND event_id = $2 ORDER BY ordinal
 """
 _ZONES = """
@@ -44,6 +45,7 @@ async def read_event_facts(
         zones = await tx.fetch(_ZONES, organization_id, event_id)
         holds = await tx.fetch(_ACTIVE_HOLDS, organization_id, event_id)
         log = await tx.fetch(_LOG, organization_id, event_id)
+        counted = await read_counted(tx, organization_id, event_id)
         unknown = await tx.fetch(_UNKNOWN_HOLDS, organization_id, event_id, list(acknowledged))
     return EventFacts(
         seats=[SeatFact(row[0], SeatState(row[1]), *row[2:]) for row in map(tuple, seats)],
@@ -63,6 +65,7 @@ async def read_event_facts(
             )
             for row in log
         ],
+        occupancy=counted.counts,
         acknowledged=len(acknowledged),
         unknown_holds=[row["id"] for row in unknown],
     )

@@ -1,0 +1,85 @@
+"""A layout's geometry over HTTP: immutable at the address that names its version, so that it is loaded once."""
+
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.params import FromPath, FromQuery
+from litestar.types import ControllerRouterHandler
+
+from holdfast.http.auth import call_of, path_id
+from holdfast.http.services import services
+from holdfast.live.geometry_service import Form
+
+AnyRequest = Request[Any, Any, Any]
+
+BINARY = "application/octet-stream"
+JSON = "application/json"
+FOREVER = "private, max-age=31536000, immutable"
+VARY = "Accept, Accept-Encoding, Authorization, X-API-Key"
+
+
+@get(
+    "/api/events/{event_id:str}/geometry",
+    summary="Where the event's seats are and what they are called",
+    media_type=JSON,
+)
+async def geometry(
+    request: AnyRequest, event_id: FromPath[str], version: FromQuery[str | None] = None
+) -> Response[bytes | None]:
+    """Without `version`, or with another than the event's, answers 307 to the address of the right one, which never
+    changes. `Accept: application/octet-stream` gets the compact form, anything else JSON of the same content."""
+    event = path_id("event_id", event_id)
+    call = await call_of(request)
+    found = services(request).geometry
+    known = await found.of_event(call, event)
+    if version != known.version:
+        return Response(
+            None, status_code=307, headers={"Location": f"/api/events/{event}/geometry?version={known.version}"}
+        )
+    form = Form.BINARY if prefers_binary(request.headers.get("accept", "")) else Form.JSON
+    gzipped = accepts_gzip(request.headers.get("accept-encoding", ""))
+    tag = f'"{known.version}-{form}{"-gz" if gzipped else ""}"'
+    headers = {"ETag": tag, "Cache-Control": FOREVER, "Vary": VARY}
+    if names_tag(request.headers.get("if-none-match", ""), tag):
+        return Response(None, status_code=304, headers=headers)
+    if gzipped:
+        headers["Content-Encoding"] = "gzip"
+    body = await found.body(known, form, gzipped=gzipped)
+    return Response(body, media_type=BINARY if form is Form.BINARY else JSON, headers=headers)
+
+
+def weights(header: str) -> dict[str, float]:
+    """What is named in an Accept header of any kind, with its weight; what cannot be read has none."""
+    found: dict[str, float] = {}
+    for part in header.split(","):
+        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    weight = float(parameter[2:])
+                except ValueError:
+                    weight = 0.0
+        if name:
+            found[name] = max(weight, found.get(name, 0.0))
+    return found
+
+
+def prefers_binary(accept: str) -> bool:
+    """Named, and not less wanted than JSON."""
+    wanted = weights(accept)
+    return wanted.get(BINARY, 0.0) > 0.0 and wanted[BINARY] >= wanted.get(JSON, 0.0)
+
+
+def accepts_gzip(accept_encoding: str) -> bool:
+    wanted = weights(accept_encoding)
+    return wanted.get("gzip", wanted.get("*", 0.0)) > 0.0
+
+
+def names_tag(if_none_match: str, tag: str) -> bool:
+    """By the weak comparison, as If-None-Match is meant."""
+    named = [part.strip().removeprefix("W/") for part in if_none_match.split(",")]
+    return tag in named or named == ["*"]
+
+
+ROUTES: list[ControllerRouterHandler] = [geometry]
