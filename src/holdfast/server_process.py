@@ -4,12 +4,16 @@ It ends with its parent: the kernel sends it SIGTERM when the parent dies, howev
 """
 
 import argparse
+import asyncio
 import os
 import socket
 import threading
+from contextlib import suppress
+from pathlib import Path
 
 import uvloop
 
+from holdfast import metrics
 from holdfast.logs import configure_logs
 from holdfast.parent import die_with_parent
 from holdfast.server import StopSignals, serve
@@ -38,6 +42,8 @@ def main() -> None:
     parser.add_argument("--socket", type=int, required=True)
     parser.add_argument("--ready", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--number", type=int, required=True)
+    parser.add_argument("--figures", type=Path, required=True)
     parser.add_argument("--no-work", action="store_true")
     options = parser.parse_args()
     die_with_parent(options.parent)
@@ -52,7 +58,16 @@ async def _serve(settings: Settings, options: argparse.Namespace) -> None:
         os.close(options.ready)
 
     bound = socket.socket(fileno=options.socket)
-    await serve(settings, bound, work=not options.no_work, on_ready=ready, stop=_Stop(options.parent))
+    figures = asyncio.create_task(metrics.share(options.figures, options.number).keep())
+    try:
+        await serve(settings, bound, work=not options.no_work, on_ready=ready, stop=_Stop(options.parent))
+    finally:
+        figures.cancel()
+        with suppress(asyncio.CancelledError):
+            await figures
+        if os.getppid() != options.parent:  # who made the folder is not there to remove it; the last of us does
+            with suppress(OSError):
+                options.figures.rmdir()
 
 
 if __name__ == "__main__":

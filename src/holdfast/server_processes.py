@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ class ServerProcesses:
         self._slots: list[_Process | None] = [None] * count
         self._failures = [0] * count
         self._due = [0.0] * count
+        self._figures = tempfile.TemporaryDirectory(prefix="holdfast-metrics-", ignore_cleanup_errors=True)
+        """Where each leaves its metrics for whichever of them is asked."""
 
     @property
     def pids(self) -> list[int]:
@@ -55,7 +58,7 @@ class ServerProcesses:
         """Returns once all answer; raises ServerProcessFailed, with none left running, where one does not."""
         try:
             for n in range(len(self._slots)):
-                self._slots[n] = self._spawn()
+                self._slots[n] = self._spawn(n)
             deadline = time.monotonic() + START_S
             for slot in self._slots:
                 assert slot is not None
@@ -78,7 +81,7 @@ class ServerProcesses:
                 self._forget(n)
                 self._due[n] = now + pause_s
             if self._slots[n] is None and now >= self._due[n]:
-                self._slots[n] = self._spawn()
+                self._slots[n] = self._spawn(n)
 
     def stop(self) -> None:
         """Lets them finish their requests."""
@@ -96,10 +99,12 @@ class ServerProcesses:
             if slot is not None:
                 slot.child.wait()
                 self._forget(n)
+        self._figures.cleanup()
 
-    def _spawn(self) -> _Process:
+    def _spawn(self, number: int) -> _Process:
         ready, theirs = os.pipe()
         options = ["--socket", self._bound.fileno(), "--ready", theirs, "--parent", os.getpid()]
+        options += ["--number", number, "--figures", self._figures.name]
         command = [sys.executable, "-m", "holdfast.server_process", *map(str, options)]
         try:
             child = subprocess.Popen(  # noqa: S603 - our own interpreter

@@ -23,7 +23,7 @@ from tests.conftest import TestDatabase
 from tests.domain.engine import Engine
 from tests.race.ground import as_owner, without_seat_state
 
-CACHES = {"availability", "live", "warm set", "warm seat keys", "warm bitmap"}
+CACHES = {"availability", "occupancy", "live", "warm set", "warm seat keys", "warm bitmap"}
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_the_report_names_what_was_broken_and_where() -> None:
     console = Console(width=80, file=io.StringIO(), record=True)
     print_report(console, [result(), result(broken=7, fault="postgres_killed")])
     shown = console.export_text()
-    assert [line.split() for line in shown.splitlines() if line.split()[:1] == ["postgres_killed"]][0] == [
+    assert next(line.split() for line in shown.splitlines() if line.split()[:1] == ["postgres_killed"]) == [
         *("postgres_killed", "1,200", "✗7"),
         *["ok"] * 7,
         "1.5×",

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.deployment import deployed
 from holdfast.server import bind
-from holdfast.server_processes import ServerProcesses
+from holdfast.server_processes import ServerProcesses, ServerProcessFailed
 from holdfast.settings import Settings
 from holdfast.store.embedded import PostgresServer, ValkeyServer
 
@@ -70,8 +70,12 @@ class Ground:
     def _serve(self, port: int) -> tuple[socket.socket, ServerProcesses]:
         bound = bind("127.0.0.1", port)
         server = ServerProcesses(self.settings, bound, 1)
-        with speaking_into(self._log):
-            server.start()
+        try:
+            with speaking_into(self._log):
+                server.start()
+        except ServerProcessFailed as error:
+            bound.close()
+            raise GroundFailed(f"{error}; {self.log_tail()}") from error
         return bound, server
 
     def kill_server(self, n: int) -> None:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.app import Application
 from holdfast.commands.operator import opened, operator_call
 from holdfast.seating.event import EventStatus
 from holdfast.settings import Settings
@@ -42,26 +43,26 @@ class House(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def open_houses(settings: Settings, life_s: int, guests: int) -> list[House]:
-    return [await _open_house(settings, name, life_s, guests) for name in ("Theatre", "Control")]
-
-
-async def _open_house(settings: Settings, name: str, life_s: int, guests: int) -> House:
     async with opened(settings) as application:
-        services = application.services
-        made = await services.accounts.bootstrap(name)
-        call = await operator_call(application, made.organization_id)
-        await services.accounts.store_organization_config(call, {"holdTypes": {"CART": {"ttlSeconds": life_s}}})
-        await services.accounts.store_policy(call, POLICY)
-        venue = await services.seating.create_venue(call, "Hall")
-        layout = await services.seating.create_layout(call, venue.id, "Plan", msgspec.json.encode(_plan()))
-        event = await services.seating.create_event(call, {"name": "Evening", "layout_id": str(layout.id)})
-        await services.seating.set_status(call, event.id, EventStatus.PUBLISHED)
-        view = await application.catalogue.fresh_event(made.organization_id, event.id)
-        assert view is not None
-        seats = [view.layout.seat_uuid(ordinal) for ordinal in range(view.layout.seat_count)]
-        state = await services.booking.state(call, event.id)
-        booking_ids = {seat.seat_id: seat.id for seat in state.seats}
-        issued = [await services.accounts.issue_guest_token(event.id) for _ in range(guests)]
+        return [await _open_house(application, name, life_s, guests) for name in ("Theatre", "Control")]
+
+
+async def _open_house(application: Application, name: str, life_s: int, guests: int) -> House:
+    services = application.services
+    made = await services.accounts.bootstrap(name)
+    call = await operator_call(application, made.organization_id)
+    await services.accounts.store_organization_config(call, {"holdTypes": {"CART": {"ttlSeconds": life_s}}})
+    await services.accounts.store_policy(call, POLICY)
+    venue = await services.seating.create_venue(call, "Hall")
+    layout = await services.seating.create_layout(call, venue.id, "Plan", msgspec.json.encode(_plan()))
+    event = await services.seating.create_event(call, {"name": "Evening", "layout_id": str(layout.id)})
+    await services.seating.set_status(call, event.id, EventStatus.PUBLISHED)
+    view = await application.catalogue.fresh_event(made.organization_id, event.id)
+    assert view is not None
+    seats = [view.layout.seat_uuid(ordinal) for ordinal in range(view.layout.seat_count)]
+    state = await services.booking.state(call, event.id)
+    booking_ids = {seat.seat_id: seat.id for seat in state.seats}
+    issued = [await services.accounts.issue_guest_token(event.id) for _ in range(guests)]
     return House(
         name=name,
         organization_id=made.organization_id,

@@ -115,3 +115,5 @@ FAULTS: dict[str, Strike] = {
     "server_killed": server_killed,
     "postgres_killed": postgres_killed,
 }
+STRUCK = {"server_killed": "process 1"}
+"""Whose answers say nothing about those of the processes that stand."""

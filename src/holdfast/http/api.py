@@ -1,9 +1,11 @@
 """The HTTP application: Litestar for the routes, and one thin layer around it for what every answer carries."""
 
+import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
+import structlog
 from litestar import Litestar, Router
 from litestar.datastructures import State
 from litestar.openapi import OpenAPIConfig
@@ -15,6 +17,19 @@ from holdfast.http.auth import proxy_networks
 from holdfast.http.body import StrictBody
 from holdfast.http.problem import chosen_request_id, handle_problem, problem_answer
 from holdfast.http.services import Services
+from holdfast.kernel.counting import PlainHistogram
+from holdfast.logs import REQUEST
+
+log = structlog.get_logger("holdfast.http")
+
+SECONDS = PlainHistogram(
+    "holdfast_http_request_seconds",
+    "From a request's arrival to the beginning of its answer, but for reserves on the short way",
+    ("method", "route", "status"),
+)
+SLOW_S = 0.5
+"""A request that takes longer is logged, as is one that fails. The others are counted."""
+METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 LARGE_BODY = "large_body"
 """A handler with opt={"large_body": True} takes bodies up to `layout_limit_bytes`."""
@@ -87,7 +102,7 @@ SECURITY_HEADERS = (
 
 
 class Answers:
-    """Around everything: a request id, security headers, and a problem document for whatever nobody caught."""
+    """Around everything: a request id, security headers, a problem document for whatever nobody caught, and the time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -100,16 +115,19 @@ class Answers:
         asked = next((value for name, value in scope["headers"] if name == b"x-request-id"), None)
         request_id = chosen_request_id(asked)
         scope.setdefault("state", {})["request_id"] = request_id
+        REQUEST.set(scope)  # each request is served by a task of its own, with a context of its own
         if kind != "http":
             await self._app(scope, receive, send)
             return
         own = (b"x-request-id", request_id.encode())
+        began = time.perf_counter()
         started = False
 
         async def send_dressed(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                _note(scope, message["status"], time.perf_counter() - began)
                 message["headers"] = _dressed(message["headers"], own)
             await send(message)
 
@@ -119,6 +137,19 @@ class Answers:
             if started:
                 raise
             await send_problem(send_dressed, error, request_id)
+        else:
+            if not started:  # the connection has become a stream
+                _note(scope, 200, time.perf_counter() - began)
+
+
+def _note(scope: Scope, status: int, seconds: float) -> None:
+    method = str(scope.get("method"))
+    # By the route, not the path: there are as many paths as seats.
+    route = scope.get("path_template") or "unknown"
+    SECONDS.observe(seconds, method if method in METHODS else "other", route, str(status))
+    if seconds >= SLOW_S or status >= 500:
+        write = log.error if status >= 500 else log.warning
+        write("request_slow_or_failed", method=method, route=route, status=status, duration_ms=round(seconds * 1000))
 
 
 def _dressed(headers: Any, own: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:

@@ -57,7 +57,7 @@ class LiveConnection(HttpToolsProtocol):
         bound = self.transport.get_extra_info("socket")
         if bound is not None:
             with suppress(OSError):
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, min(SEND_BUFFER_BYTES, buffer_max))
         sink = self._stream = StreamSink(self.transport, buffer_max)
         lines = [*self.server_state.default_headers, *headers, (b"connection", b"close")]
         head = b"".join(b"%b: %b\r\n" % line for line in lines)

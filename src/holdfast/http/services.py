@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from holdfast.live.service import LiveService
     from holdfast.seating.service import SeatingService
     from holdfast.store.catalogue import Catalogue
+    from holdfast.store.feed import Feed
+    from holdfast.store.redis.warm import Warm
     from holdfast.webhooks.service import WebhooksService
 
 
@@ -44,10 +46,12 @@ class Services:
     webhooks: "WebhooksService"
     occupancy: "OccupancyService"
     geometry: "GeometryService"
+    feed: "Feed | None" = None
+    warm: "Warm | None" = None
     health: Health = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "health", Health(self.database))
+        object.__setattr__(self, "health", Health(self.database, self.feed, self.warm))
 
 
 def services(request: Request[Any, Any, Any]) -> Services:

@@ -8,10 +8,10 @@ import msgspec
 from litestar import Request, Response, get
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from holdfast.http.services import services
 from holdfast.kernel.errors import NotFound, Overloaded
+from holdfast.metrics import CONTENT_TYPE, exposition
 
 Asked = Request[Any, Any, Any]
 
@@ -33,15 +33,17 @@ async def healthz() -> dict[str, str]:
 
 @get("/readyz", include_in_schema=False)
 async def readyz(request: Asked) -> dict[str, str]:
-    fault = await services(request).health.fault()
+    """Not ready: the database is away or behind, or this process has not heard from it for too long."""
+    health = services(request).health
+    fault = await health.fault()
     if fault is not None:
         raise NotReady(fault)
-    return {"status": "ready"}
+    return {"status": "ready", "database": "ok", "feed": health.feed_state(), "warm": health.warm_state()}
 
 
-@get("/metrics", include_in_schema=False)
-async def metrics() -> Response[bytes]:
-    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+@get("/metrics", include_in_schema=False, sync_to_thread=True)
+def metrics() -> Response[bytes]:
+    return Response(exposition(), media_type=CONTENT_TYPE)
 
 
 @get("/openapi.json", include_in_schema=False)

@@ -12,9 +12,11 @@ from holdfast.store.postgres.holds import (
     organizations_with_due_holds,
     seconds_to_next_expiry,
 )
+from holdfast.store.postgres.sales import longest_overdue_s
 
 EXPIRED = Counter("holdfast_holds_expired_total", "Holds expired by the sweeper")
 BACKLOG = Gauge("holdfast_sweeper_organizations_due", "Organizations with holds that are over and not yet swept")
+LAG = Gauge("holdfast_sweeper_lag_seconds", "How long the hold that should have ended first has been over, unswept")
 
 LONGEST_PAUSE_S = 1.0
 SHORTEST_PAUSE_S = 0.02
@@ -33,6 +35,7 @@ class ExpireHolds:
     async def once(self) -> float:
         async with self._database.transaction(engine=True) as tx:
             due = await organizations_with_due_holds(tx, self._grace_s)
+            LAG.set(await longest_overdue_s(tx))
         BACKLOG.set(len(due))
         expired = 0
         for organization_id in due:
