@@ -25,7 +25,8 @@ ASKED = Gauge("test_shared_figure", "A figure of this process")
 # Merging --------------------------------------------------------------------------------------------------------------
 def test_families_are_told_once_with_the_samples_of_every_process() -> None:
     first = '# HELP a A thing\n# TYPE a counter\na{x="1"} 1.0\na{x="2"} 2.0\n# HELP b B\n# TYPE b gauge\nb 5.0\n'
-    second = '# HELP b B\n# TYPE b gauge\nb 6.0\n# HELP c C\n# TYPE c gauge\nc{} 7.0\n# HELP a A thing\n# TYPE a counter\na{x="1"} 3.0\n'
+    second = "# HELP b B\n# TYPE b gauge\nb 6.0\n# HELP c C\n# TYPE c gauge\nc{} 7.0\n"
+    second += '# HELP a A thing\n# TYPE a counter\na{x="1"} 3.0\n'
     assert merged({"0": first, "1": second}).splitlines() == [
         "# HELP a A thing",
         "# TYPE a counter",
@@ -127,26 +128,29 @@ def test_whichever_process_is_asked_tells_of_all_that_both_have_done(database: T
     assert not folder.exists()
 
 
+def starts(url: str, process: str) -> list[float]:
+    return [
+        sample.value
+        for family in text_string_to_metric_families(ask(f"{url}/metrics"))
+        for sample in family.samples
+        if sample.name == "process_start_time_seconds" and sample.labels["process"] == process
+    ]
+
+
 def test_the_figures_of_a_replaced_process_go_on_under_its_number(database: TestDatabase) -> None:
     with two_processes(database) as (url, processes):
-        before = processes.pids
-        os.kill(before[1], signal.SIGKILL)
         deadline = time.monotonic() + PATIENCE_S
-        while before[1] in processes.pids or len(processes.pids) < 2:
+        while not (before := starts(url, "1")):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        killed = processes.pids[1]
+        os.kill(killed, signal.SIGKILL)
+        while killed in processes.pids or len(processes.pids) < 2:
             assert time.monotonic() < deadline
             processes.tend()
             time.sleep(0.05)
-        new = processes.pids[1]
-        born = Path(f"/proc/{new}").stat().st_ctime
-        while True:
-            text = ask(f"{url}/metrics")
-            starts = [
-                sample.value
-                for family in text_string_to_metric_families(text)
-                for sample in family.samples
-                if sample.name == "process_start_time_seconds" and sample.labels["process"] == "1"
-            ]
-            if len(starts) == 1 and abs(starts[0] - born) < 5:
-                break
+        while (now := starts(url, "1")) == before:
             assert time.monotonic() < deadline
             time.sleep(0.2)
+        assert len(now) == 1
+        assert now[0] > before[0]

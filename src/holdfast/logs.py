@@ -28,7 +28,8 @@ Fields = MutableMapping[str, Any]
 
 REQUEST: ContextVar[Mapping[str, Any] | None] = ContextVar("request", default=None)
 """The ASGI scope of the request that is being served."""
-_IN_PATH = ("event_id", "seat_id", "hold_id")
+_IN_PATH = {"event_id": "event_id", "seat": "seat_id", "seat_id": "seat_id", "hold_id": "hold_id"}
+"""Words of the paths, and how the lines call them."""
 
 
 def tell_request(_logger: Any, _method: str, fields: Fields) -> Fields:
@@ -41,9 +42,9 @@ def tell_request(_logger: Any, _method: str, fields: Fields) -> Fields:
         if state.get(name) is not None:
             fields.setdefault(name, str(state[name]))
     path = scope.get("path_params", {})
-    for name in _IN_PATH:
-        if name in path:
-            fields.setdefault(name, str(path[name]))
+    for word, name in _IN_PATH.items():
+        if word in path:
+            fields.setdefault(name, str(path[word]))
     return fields
 
 

@@ -32,9 +32,6 @@ from holdfast.insight.history_facts import (
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.history import read_record, read_sample
 
-ATTEMPTS = 12
-"""Free seats that are asked for of each process at the end."""
-
 GO_HOME_S = 60.0
 MOMENT_S = 0.1
 WARM_UP = 0.3
@@ -55,10 +52,22 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     look_s: float = 1.0
     """Between two questions to the caches."""
     sample_s: float = 6.0
+    attempts: int = 12
+    """Free seats that are asked for of each process at the end."""
     times: Times = Times()
 
 
-SHORT_PLAN = Plan(seconds=3.2, strike_at=0.25, life_s=2, guests=10, clerks=2, look_s=0.6, sample_s=1.2, times=SHORT)
+SHORT_PLAN = Plan(
+    seconds=3.2,
+    strike_at=0.2,
+    life_s=2,
+    guests=10,
+    clerks=2,
+    look_s=0.6,
+    sample_s=1.2,
+    attempts=6,
+    times=SHORT,
+)
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +242,7 @@ class _Load:
         free = [seat.ordinal for seat in sample.facts.seats if seat.state is SeatState.AVAILABLE]
         guest = house.guests[0]
         for n, client in enumerate(self.recorder.clients(self._ground.urls)):
-            for ordinal in free[n :: len(self._ground.urls)][:ATTEMPTS]:
+            for ordinal in free[n :: len(self._ground.urls)][: self._plan.attempts]:
                 held = await client.reserve(house, guest.user_id, guest.token, ordinal)
                 if held.outcome is Outcome.DONE and ordinal % 2:
                     await client.release(house, guest.token, held)

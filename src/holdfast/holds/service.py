@@ -1,5 +1,6 @@
 """Holds: placing, releasing, moving, extending and listing them."""
 
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +13,7 @@ from holdfast.holds.combiner import Combiner
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked, asks_whitelist, find_ordinals, hold_ttl_s, plan_hold
+from holdfast.holds.recent import RecentHolds
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.kernel.counting import PlainCounter
 from holdfast.kernel.errors import (
@@ -114,6 +116,7 @@ class HoldsService:
         self._registry = registry
         self._refusals = refusals
         self._settings = settings
+        self._recent = RecentHolds(settings.hold_window_s)
 
     # Placing -----------------------------------------------------------------------------------------------------
     async def hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
@@ -135,7 +138,7 @@ class HoldsService:
             self._refusals.note(call, event_id, named)
             raise named from refusal
         if placement.created:
-            HOLDS.add(request.hold_type, by=len(placement.holds))
+            self._count(request, len(placement.holds))
         return placement
 
     def submit(self, call: Call, event_id: UUID, asked: HoldsAsked, deliver: Deliver) -> bool:
@@ -150,7 +153,7 @@ class HoldsService:
             if not self._fits_a_batch(request):
                 return False
             taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
-            if taken is not None:
+            if taken is not None and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
                 raise _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
 
             def settled(outcome: Held | Refusal) -> None:
@@ -158,7 +161,7 @@ class HoldsService:
                     outcome = _named(outcome, view)
                     self._refusals.note(call, event_id, outcome)
                 elif outcome.created:
-                    HOLDS.add(request.hold_type, by=len(outcome.holds))
+                    self._count(request, len(outcome.holds))
                 deliver(view, outcome)
 
             self._combiner.enqueue(request, settled)
@@ -177,16 +180,28 @@ class HoldsService:
             return None
         ordinal = view.layout.seat_index.of(seat_id)
         taken = None if ordinal is None else self._registry.peek(view, ordinal, principal.user_id)
-        return None if taken is None else (view, taken)
+        if taken is None or self._over_limit(principal.user_id, 1, view.effective_policy.max_holds_per_user):
+            return None
+        return view, taken
+
+    def _count(self, request: HoldRequest, placed: int) -> None:
+        HOLDS.add(request.hold_type, by=placed)
+        if request.user_limit is not None:
+            self._recent.note(request.user_id, placed, time.monotonic())
+
+    def _over_limit(self, user_id: UUID | None, more: int, limit: int | None) -> bool:
+        """Whoever would be over the limit is told that before anything about the seat."""
+        return self._recent.too_many(user_id, more, limit, time.monotonic())
 
     def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
         """For the audit, where the sample wants it."""
         self._refusals.keep(call, view.id, _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view))
 
     async def _refuse_early(self, view: EventView, request: HoldRequest) -> None:
-        """What a tier above the database knows to be taken need not be asked for."""
-        if request.seats:
-            taken = await self._registry.look_up(view, [seat.ordinal for seat in request.seats], request.user_id)
+        """What a tier above the database knows to be taken need not be asked for. Of several seats the first: that is the
+        one which the database would name."""
+        if request.seats and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
+            taken = await self._registry.look_up(view, request.seats[0].ordinal, request.user_id)
             if taken is not None:
                 raise taken_seat(taken.ordinal, taken.state, taken.expires_in)
 

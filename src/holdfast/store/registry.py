@@ -7,7 +7,6 @@ turns out wrong is mended.
 """
 
 import math
-from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -60,20 +59,16 @@ class Registry:
         expires_in = None if left_s == FOREVER else math.ceil(left_s)
         return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
 
-    async def look_up(self, view: EventView, ordinals: Sequence[int], user_id: UUID | None) -> Taken | None:
-        """The first of these seats that somebody else has. None says only that the database must be asked."""
+    async def look_up(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
+        """The same, and the warm tier where the event is not in memory. None says only: ask the database."""
         event = self.hot.peek(view.organization_id, view.id)
         if event is not None:
-            for ordinal in ordinals:
-                taken = self._in_memory(event, ordinal, user_id)
-                if taken is not None:
-                    return taken
-            return None
+            return self._in_memory(event, ordinal, user_id)
         _HOT_MISS.inc()
         self.hot.want(view)
-        if self.warm is None or not self.warm.available or len(ordinals) != 1:
+        if self.warm is None or not self.warm.available:
             return None
-        return await self._by_warm_tier(self.warm, view, ordinals[0], user_id)
+        return await self._by_warm_tier(self.warm, view, ordinal, user_id)
 
     async def _by_warm_tier(self, warm: Warm, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         seat_id = view.layout.seat_uuid(ordinal)
