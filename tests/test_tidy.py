@@ -69,7 +69,9 @@ def imports(source: str) -> Iterator[str]:
 def forbidden_of(path: str) -> tuple[str, ...]:
     """What a module may not import, as prefixes."""
     part = path.split("/")[0]
-    wiring = tuple(f"{PACKAGE}.{name}" for name in ("app", "cli", "server", "deployment", "commands", "bench", "faults"))
+    wiring = tuple(
+        f"{PACKAGE}.{name}" for name in ("app", "cli", "server", "deployment", "commands", "bench", "faults")
+    )
     if path.startswith(WIRING):
         return ()
     if part == "kernel":

@@ -46,13 +46,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     body_limit_bytes: int = 64 * 1024
     layout_limit_bytes: int = 64 * 1024 * 1024
     layout_cache_seats: int = 2_000_000  # seats of layouts kept in memory
-    hot_events: int = 200  # events whose seats are kept in memory, beside those that are watched; 0: nobody is refused from memory
+    hot_events: int = (
+        200  # events whose seats are kept in memory, beside those that are watched; 0: nobody is refused from memory
+    )
     hot_bytes: int = 256 * 1024 * 1024  # and the memory they may take
     live_coalesce_ms: int = 50  # changes gather for so long before they are sent to viewers
     live_clients: int = 20_000  # live connections a process
     live_buffer_bytes: int = 256 * 1024  # a viewer who lets more than this pile up is dropped
     live_heartbeat_s: float = 15.0
-    webhook_private_targets: bool = False  # lets webhooks go to private addresses and plain http: for tests and intranets
+    webhook_private_targets: bool = (
+        False  # lets webhooks go to private addresses and plain http: for tests and intranets
+    )
     webhook_secret_overlap_s: float = 86_400  # after a rotation the old secret signs too for so long
     webhook_concurrency: int = 64  # webhooks under way at once in a worker process
     webhook_endpoint_concurrency: int = 4  # and to one endpoint, from all processes

@@ -23,7 +23,7 @@ from tests.conftest import TestDatabase
 from tests.domain.engine import Engine
 from tests.race.ground import as_owner, without_seat_state
 
-CACHES = {"availability", "occupancy", "live", "warm set", "warm seat keys", "warm bitmap"}
+CACHES = {"availability", "occupancy", "live", "resumed live", "warm set", "warm seat keys", "warm bitmap"}
 
 
 @pytest.fixture(scope="module")

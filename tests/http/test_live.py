@@ -42,7 +42,7 @@ class Viewer:
                 fields[name] = value
             self.last_id = fields.get("id", self.last_id)
             if fields.get("event") in kinds:
-                return {"event": fields["event"], "id": fields["id"], **msgspec.json.decode(fields["data"])}
+                return {"event": fields["event"], "id": fields.get("id"), **msgspec.json.decode(fields["data"])}
 
     async def body(self) -> Any:
         return msgspec.json.decode(await self._reader.read(-1))
@@ -206,6 +206,40 @@ def test_a_viewer_from_another_node_resumes_where_it_was(database: TestDatabase)
                     message = await again.next("seats", "resync")
                     assert message["event"] == "seats"
                     assert seen(message) == {5: (1, "CART")}
+
+    run(check())
+
+
+def test_only_what_says_everything_up_to_there_can_be_resumed_from(database: TestDatabase) -> None:
+    """A viewer who leaves right after an `occupancy` or a `notice` must not skip seats that were still to be sent."""
+
+    async def check() -> None:
+        async with stage(database, live_coalesce_ms=300) as made:
+            buyer = await made.buyer()
+            async with viewer(made.client, made.event_id, buyer) as watching:
+                await watching.next("resync")
+                before = watching.last_id
+                await made.reserve(0, buyer)
+                await made.post(f"/api/events/{made.event_id}/status", {"status": "live"})
+                assert (await watching.next("notice", "occupancy"))["id"] is None
+                assert watching.last_id == before
+            async with viewer(made.client, made.event_id, buyer, Last_Event_ID=before) as again:
+                assert 0 in seen(await again.next("seats"))
+
+    run(check())
+
+
+def test_viewers_of_an_event_that_is_read_anew_are_told_to_load_it_again(database: TestDatabase) -> None:
+    async def check() -> None:
+        async with stage(database) as made:
+            buyer = await made.buyer()
+            async with viewer(made.client, made.event_id, buyer) as watching:
+                await watching.next("resync")
+                (event,) = made.app.hot.events()
+                made.app.hot.drop((event.organization_id, event.event_id), "test")
+                await watching.next("resync")
+                await made.reserve(3, buyer)
+                assert seen(await watching.next("seats")) == {3: (1, "CART")}
 
     run(check())
 

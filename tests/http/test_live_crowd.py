@@ -36,7 +36,7 @@ class Viewer(asyncio.Protocol):
     async def connect(self) -> None:
         self.stream, self.head, self.lost = EventStream(), True, asyncio.Event()
         url = self._made.client.base_url
-        await asyncio.get_running_loop().create_connection(lambda: self, url.host, url.port)
+        await asyncio.get_running_loop().create_connection(lambda: self, url.host, url.port or 80)
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport

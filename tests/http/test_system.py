@@ -1,17 +1,23 @@
 """Health, readiness, metrics and the description of the API."""
 
 import asyncio
+import io
+import json
+import logging
 import re
+import sys
 from typing import Any
 
 import asyncpg
 import pytest
+import structlog
 from litestar import get
 from litestar.params import FromPath
 from litestar.types import ControllerRouterHandler
 from prometheus_client import REGISTRY
 
 from holdfast.http import api, system
+from holdfast.logs import configure_logs
 from holdfast.store.embedded import ValkeyServer
 from holdfast.store.feed import Feed
 from holdfast.store.postgres import health
@@ -130,6 +136,45 @@ def test_a_warm_tier_that_is_away_leaves_a_node_ready(database: TestDatabase, va
             await pool.close()
 
     asyncio.run(run())
+
+
+# Lines ----------------------------------------------------------------------------------------------------------------
+@get("/noisy/{event_id:str}")
+async def noisy(event_id: FromPath[str]) -> dict[str, str]:
+    await asyncio.sleep(0.02)  # the other request has begun meanwhile
+    structlog.get_logger("holdfast.tests").warning("heard")
+    return {}
+
+
+def test_lines_of_requests_served_at_once_are_not_mixed_up(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = io.StringIO()
+
+    async def run() -> None:
+        async with world(database, routes=[*system.ROUTES, noisy]) as w:
+            root = logging.getLogger()
+            before, level, kept = root.handlers, root.level, structlog.get_config()
+            monkeypatch.setattr(sys, "stderr", written)
+            configure_logs("info")
+            try:
+                asked = [
+                    w.client.get(
+                        f"/noisy/{n}", headers={"x-request-id": f"request-{n}", "authorization": f"Bearer {n}"}
+                    )
+                    for n in range(5)
+                ]
+                await asyncio.gather(*asked)
+            finally:
+                root.handlers = before
+                root.setLevel(level)
+                structlog.configure(**kept)
+
+    asyncio.run(run())
+    lines = [json.loads(line) for line in written.getvalue().splitlines() if '"heard"' in line]
+    assert sorted((line["request_id"], line["event_id"]) for line in lines) == [
+        (f"request-{n}", str(n)) for n in range(5)
+    ]
 
 
 # Figures --------------------------------------------------------------------------------------------------------------

@@ -147,7 +147,9 @@ def test_a_lie_in_the_warm_tier_refuses_nobody(database: TestDatabase, valkey: s
         meta = {"seat_id": made.seats[4]["id"], "user_id": str(user), "event_id": made.event_id, "status": "active"}
         meta |= {"held_until": "2099-01-01T00:00:00Z", "created_at": "2026-01-01T00:00:00Z", "source": "web"}
         await client.hset(f"{prefix}:hold:{liar}:meta", mapping={**meta, "hold_type": "CART"})
-        async with stage(database, redis_url=valkey, redis_namespace="t", organization=made.first) as other:
+        async with stage(
+            database, redis_url=valkey, redis_namespace="t", organization=made.first, hot_events=0
+        ) as other:
             answer = await other.client.post(
                 made.seat_path(4), headers=await made.buyer(), json={"source": "web", "holdType": "CART"}
             )

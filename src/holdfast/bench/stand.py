@@ -47,6 +47,10 @@ class StandFailed(Exception):
 SERVER_PROCESSES = 1  # as `serve` starts by default; on two cores that PostgreSQL shares, a second one does not help
 WHOLE, BARE, SECOND = "whole", "bare", "second"
 """The product as `serve` runs it; the same without the tiers above the database; one more like the first."""
+IN_THE_MIDDLE = """
+SELECT count(*) AS busy FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle'
+"""
 NOTICED_S = 0.8
 """A server that is told of nothing looks by itself twice a second."""
 
@@ -84,25 +88,34 @@ class Stand:
         self.servers = servers
         self.meter = Meter(postgres.pid)
         self.meter.watch("valkey", valkey.pid)
-        self.use(WHOLE)
         self._runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
         self._owner = self.run(asyncpg.connect(self.address.dsn(OWNER, DATABASE)))
         self._database = self.run(Database.open(str(settings.database_url), TOKENS_AT_ONCE))
         self._accounts = AccountsService(self._database, token_keys(settings))
         self.first: Bootstrap = self.run(self._accounts.bootstrap("Bench"))
+        self.use(WHOLE)
         self._venue: str | None = None
         self._guests: dict[str, list[str]] = {}
 
     def use(self, *names: str) -> None:
         """These servers run, the others stand still; the first is the one that is spoken to."""
-        for name, serving in self.servers.items():
-            for pid in serving.pids:
-                os.kill(pid, signal.SIGCONT if name in names else signal.SIGSTOP)
+        while True:
+            self._signal(signal.SIGSTOP, *self.servers)
+            if not self.sql(IN_THE_MIDDLE)[0]["busy"]:
+                break
+            self._signal(signal.SIGCONT, *self.servers)  # one was stopped in the middle of a transaction
+            time.sleep(0.05)
+        self._signal(signal.SIGCONT, *names)
         self.port = self.servers[names[0]].port
         self.meter.watch("server", *(pid for name in names for pid in self.servers[name].pids))
 
+    def _signal(self, number: signal.Signals, *names: str) -> None:
+        for name in names:
+            for pid in self.servers[name].pids:
+                os.kill(pid, number)
+
     def close(self) -> None:
-        self.use(*self.servers)
+        self._signal(signal.SIGCONT, *self.servers)
         self.run(self._owner.close())
         self.run(self._database.close())
         self._runner.close()

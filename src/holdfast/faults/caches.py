@@ -1,6 +1,7 @@
 """What the caches say: the snapshot, the live stream and the occupancy of each process, and the keys of the warm tier."""
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -21,6 +22,7 @@ from holdfast.store.redis.keys import Keys
 
 LETTERS = {chr(letter): SeatState(name) for letter, name in zip(STATE_LETTERS, STATE_NAMES, strict=True)}
 RECONNECT_S = 0.2
+RESTLESS_S = 0.5
 WARM_TIMEOUT_S = 2.0
 STILL_S = 0.05
 """A warm key that is read twice so far apart and says the same was not read in the middle of a write."""
@@ -35,7 +37,12 @@ class Caches:
         self._redis_url = redis_url
         self._keys = Keys(namespace)
         self.words: list[Word] = []
-        self.viewers = [LiveViewer(house, url, n + 1) for n, url in enumerate(urls) for house in houses]
+        self.viewers = [
+            LiveViewer(house, url, n + 1, stays_s)
+            for n, url in enumerate(urls)
+            for house in houses
+            for stays_s in (None, RESTLESS_S)
+        ]
 
     @property
     def heard(self) -> list[str]:
@@ -153,10 +160,12 @@ def zone_counts(zone: ZoneLeft) -> dict[tuple[int, SeatState], int]:
 class LiveViewer:
     """A browser that loads the snapshot once and from then on believes the stream."""
 
-    def __init__(self, house: House, url: str, process: int) -> None:
+    def __init__(self, house: House, url: str, process: int, stays_s: float | None = None) -> None:
+        """`stays_s`: it leaves after about so long, and comes back to where it was."""
         self._house = house
         self._url = url
-        self._source = f"live of process {process}"
+        self._stays_s = stays_s
+        self._source = f"{'live' if stays_s is None else 'resumed live'} of process {process}"
         self._states: dict[int, SeatState] = {}
         self._versions: dict[int, int] = {}
         self._zones: dict[int, ZoneLeft] = {}
@@ -173,9 +182,10 @@ class LiveViewer:
     async def follow(self) -> None:
         while True:
             with suppress(OSError, asyncio.IncompleteReadError, ValueError):
-                if self._last_id is not None or await self._load():
-                    async for kind, sequence, data in self._stream():
-                        await self._hear(kind, sequence, data)
+                async with asyncio.timeout(None if self._stays_s is None else self._stays_s * random.uniform(0.2, 1.8)):
+                    if self._last_id is not None or await self._load():
+                        async for kind, sequence, data in self._stream():
+                            await self._hear(kind, sequence, data)
             self._there = False
             await asyncio.sleep(RECONNECT_S)
 

@@ -218,18 +218,19 @@ class _Load:
 
     # The end -----------------------------------------------------------------------------------------------------
     async def close(self, disturbances: Sequence[Disturbance]) -> list[EventRecord]:
-        """Once all holds are over: whether what is free can be had, and what the caches say of that. Reads the record."""
+        """When all is to be in order again: whether what is free can be had, twice, and what the caches say in between of
+        the first. Reads the record."""
         bounds = Bounds()
-        settled = max((each.ended + bounds.settle_s for each in disturbances), default=0.0) - time.time()
+        settled = max((each.ended + bounds.settle_s for each in disturbances), default=0.0)
+        settled = max(settled, time.time() + self._plan.life_s)
         watching = asyncio.create_task(self.caches.watch())
         database = await self._database()
         try:
-            await asyncio.sleep(max(settled, self._plan.life_s) + bounds.converge_s + MOMENT_S)
-            await self._take_samples(database)
-            for n, house in enumerate(self._houses):
-                await self._have_what_is_free(house, self._samples[n][-1])
-            await asyncio.sleep(bounds.converge_s + bounds.slack_s + MOMENT_S)
+            await _until(settled - bounds.slack_s - MOMENT_S)
+            await self._have_what_is_free(database)
+            await _until(max(settled, time.time()) + bounds.converge_s + MOMENT_S)
             await self.caches.ask_all(at_last=True)
+            await self._have_what_is_free(database)
             return [
                 await read_record(database, house.organization_id, house.event_id, self._samples[n])
                 for n, house in enumerate(self._houses)
@@ -238,7 +239,12 @@ class _Load:
             await _end([watching])
             await database.close()
 
-    async def _have_what_is_free(self, house: House, sample: Sample) -> None:
+    async def _have_what_is_free(self, database: Database) -> None:
+        await self._take_samples(database)
+        for n, house in enumerate(self._houses):
+            await self._ask_for_free(house, self._samples[n][-1])
+
+    async def _ask_for_free(self, house: House, sample: Sample) -> None:
         free = [seat.ordinal for seat in sample.facts.seats if seat.state is SeatState.AVAILABLE]
         guest = house.guests[0]
         for n, client in enumerate(self.recorder.clients(self._ground.urls)):
@@ -247,6 +253,10 @@ class _Load:
                 if held.outcome is Outcome.DONE and ordinal % 2:
                     await client.release(house, guest.token, held)
             client.close()
+
+
+async def _until(instant: float) -> None:
+    await asyncio.sleep(max(0.0, instant - time.time()))
 
 
 async def _end(tasks: Sequence["asyncio.Task[None]"]) -> None:

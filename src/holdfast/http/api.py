@@ -27,6 +27,9 @@ SECONDS = PlainHistogram(
     "From a request's arrival to the beginning of its answer, but for reserves on the short way",
     ("method", "route", "status"),
 )
+RESERVE_SECONDS = PlainHistogram(
+    "holdfast_reserve_seconds", "From a request's arrival to its answer, of reserves on the short way", ("status",)
+)
 SLOW_S = 0.5
 """A request that takes longer is logged, as is one that fails. The others are counted."""
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))

@@ -9,7 +9,7 @@ Measured against the ordinary way in docs/decisions/0006.
 
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
@@ -28,9 +28,7 @@ from holdfast.http.reserve import parse_reserve, reserved_now
 from holdfast.http.services import Services
 from holdfast.kernel.errors import Refusal
 from holdfast.kernel.ids import parse_id
-from holdfast.seating.layout import Layout
 from holdfast.seating.view import EventView
-from holdfast.store.registry import Taken
 
 PREFIX: Final = b"/api/events/"
 MIDDLE: Final = b"/seats/"
@@ -41,6 +39,13 @@ _MIDDLE: Final = slice(_EVENT.stop, _EVENT.stop + len(MIDDLE))
 _SEAT: Final = slice(_MIDDLE.stop, _MIDDLE.stop + _ID)
 _LENGTH: Final = _SEAT.stop + len(SUFFIX)
 BODY_LIMIT: Final = 4096
+START: Final = b"POST " + PREFIX
+VERSION: Final = b" HTTP/1.1\r\n"
+_URL: Final = slice(len(b"POST "), len(b"POST ") + _LENGTH)
+_VERSION: Final = slice(_URL.stop, _URL.stop + len(VERSION))
+_REST: Final = slice(_VERSION.stop, None)
+REST_LIMIT: Final = 4096
+RESTS_MAX: Final = 20_000
 
 # Headers that ask for more than the short way does.
 # (An API key, with its scopes, is one of them: only people's tokens come this way.)
@@ -68,13 +73,31 @@ class _NoEvent:
         pass
 
 
+class _KnownRest:
+    """What follows the request line, as one connection or another has sent it before: its parsed form.
+
+    The same bytes mean the same whoever sends them, so they are parsed once. Only whole requests are kept: headers and
+    body, with nothing before or behind them.
+    """
+
+    __slots__ = ("body", "headers", "keep_alive", "known")
+
+    def __init__(
+        self, headers: list[tuple[bytes, bytes]], known: dict[bytes, bytes], body: bytes, keep_alive: bool
+    ) -> None:
+        self.headers = headers
+        self.known = known
+        self.body = body
+        self.keep_alive = keep_alive
+
+
 class _ShortCycle:
     """A request on the short way, as far as the parent looks at it."""
 
     __slots__ = ("body", "disconnected", "keep_alive", "message_event", "more_body", "response_complete")
 
-    def __init__(self, keep_alive: bool) -> None:
-        self.body = bytearray()
+    def __init__(self, keep_alive: bool, body: bytes = b"") -> None:
+        self.body = bytearray(body)
         self.more_body = True
         self.disconnected = False
         self.response_complete = False
@@ -82,24 +105,33 @@ class _ShortCycle:
         self.message_event = _NoEvent()
 
 
+@lru_cache(maxsize=65_536)
+def _ids_of(url: bytes) -> tuple[UUID, UUID] | None:
+    """Event and seat."""
+    event_id, seat_id = parse_id(url[_EVENT].decode("latin-1")), parse_id(url[_SEAT].decode("latin-1"))
+    return None if event_id is None or seat_id is None else (event_id, seat_id)
+
+
 @lru_cache(maxsize=20_000)
-def _refusal_body(seat_id: bytes, state: str, expires_in: int | None) -> tuple[bytes, bytes]:
-    """Head and body. A thousand buyers who want one seat in one second are told the same."""
+def _refusal_lines(seat_id: bytes, state: str, expires_in: int | None) -> tuple[bytes, bytes]:
+    """What comes before the request's own headers, and what comes behind them. A thousand buyers who want one seat in one
+    second are told the same."""
     refusal = taken_seat(0, state, expires_in)
     facts = {**refusal.facts, "seat_id": str(UUID(bytes=seat_id))}
     del facts["ordinal"]
-    _, headers, body = problem_answer(type(refusal)(refusal.detail, **facts))
-    return _lines(headers) + _SECURITY, body
-
-
-def _refusal_of(layout: Layout, taken: Taken) -> tuple[bytes, bytes]:
-    return _refusal_body(layout.seat_uuid_bytes(taken.ordinal), taken.state, taken.expires_in)
+    status, headers, body = problem_answer(type(refusal)(refusal.detail, **facts))
+    return b"%b%b%bcontent-length: %d\r\n" % (
+        _STATUS[status],
+        _lines(headers),
+        _SECURITY,
+        len(body),
+    ), b"\r\n\r\n" + body
 
 
 def _asks_plainly(body: bytearray) -> bool:
     """Without a hold type of its own, which would have to be looked up first."""
     try:
-        return not body or parse_reserve(bytes(body)).hold_type is None
+        return not body or body == b"{}" or parse_reserve(bytes(body)).hold_type is None
     except Refusal:
         return False
 
@@ -109,12 +141,18 @@ def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
 
     class ReserveProtocol(_ReserveProtocol):
         _services = services
+        _rests: ClassVar[dict[bytes, _KnownRest]] = {}
 
     return ReserveProtocol
 
 
 class _ReserveProtocol(LiveConnection):
     _services: Services
+    _rests: ClassVar[dict[bytes, _KnownRest]]
+    """Of all connections of the process."""
+    _rest: bytes | None = None
+    _between = True
+    """No request has begun that the parser has not seen the end of."""
     _defaults: list[tuple[bytes, bytes]] | None = None
     _default_bytes = b""
 
@@ -157,7 +195,49 @@ class _ReserveProtocol(LiveConnection):
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
 
+    def data_received(self, data: bytes) -> None:
+        if self._between and data.startswith(START) and self._stream is None:
+            if self._is_known(data):
+                return
+            self._rest = data[_REST.start :] if len(data) < REST_LIMIT else None
+        else:
+            self._rest = None
+        super().data_received(data)
+
+    def _is_known(self, data: bytes) -> bool:
+        """A whole request whose headers and body were parsed before: on its way without the parser."""
+        rest = self._rests.get(data[_REST])
+        if rest is None or data[_VERSION] != VERSION or not (self.cycle is None or self.cycle.response_complete):
+            return False
+        url = data[_URL]
+        if url[_MIDDLE] != MIDDLE or url[_SEAT.stop :] != SUFFIX:
+            return False
+        cycle = _ShortCycle(rest.keep_alive, rest.body)
+        before = self.cycle
+        self.cycle = cycle  # type: ignore[assignment]
+        self.url, self.headers = url, rest.headers
+        self._unset_keepalive_if_required()
+        try:
+            if self._reserve(cycle, rest.known):
+                return True
+        except Exception as error:
+            self._answer_problem(cycle, error, None)
+            return True
+        self.cycle = before
+        return False
+
+    def _learn_rest(self, cycle: _ShortCycle, known: dict[bytes, bytes]) -> None:
+        """After a request went the short way: the next with the same headers and body need not be parsed."""
+        rest, self._rest = self._rest, None
+        if rest is None or len(rest) - rest.find(b"\r\n\r\n") - 4 != len(cycle.body):
+            return
+        rests = self._rests
+        if len(rests) >= RESTS_MAX:
+            rests.clear()
+        rests[rest] = _KnownRest(self.headers, known, bytes(cycle.body), cycle.keep_alive)
+
     def on_message_begin(self) -> None:
+        self._between = False
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -197,16 +277,20 @@ class _ReserveProtocol(LiveConnection):
             self._hand_over(cycle)  # no reserve is this long: the framework says so, and reads on within its limit
 
     def on_message_complete(self) -> None:
+        self._between = True
         cycle: Any = self.cycle
         if type(cycle) is not _ShortCycle:
             super().on_message_complete()
             return
+        known = dict(self.headers)
         try:
-            short = self._reserve(cycle)
+            short = self._reserve(cycle, known)
         except Exception as error:
             self._answer_problem(cycle, error, None)
             return
-        if not short:
+        if short:
+            self._learn_rest(cycle, known)
+        else:
             self._hand_over(cycle)
             super().on_message_complete()
 
@@ -216,19 +300,22 @@ class _ReserveProtocol(LiveConnection):
         self._ordinary_headers_complete()
         super().on_body(bytes(cycle.body))
 
-    def _reserve(self, cycle: _ShortCycle) -> bool:
+    def _reserve(self, cycle: _ShortCycle, known: dict[bytes, bytes]) -> bool:
         """Sends the request to the writer; false where it must go the ordinary way. Changes nothing in that case."""
-        headers = self.headers
-        known = dict(headers)
         authorization = known.get(b"authorization")
         if authorization is None or not _SLOW_HEADERS.isdisjoint(known):
             return False
         principal = self._services.authenticator.known_at_once(authorization)
-        event_id, seat_id = parse_id(self.url[_EVENT].decode("latin-1")), parse_id(self.url[_SEAT].decode("latin-1"))
-        if principal is None or event_id is None or seat_id is None:
+        ids = _ids_of(self.url)
+        if principal is None or ids is None:
             return False
+        event_id, seat_id = ids
         request_id = chosen_request_id(known.get(b"x-request-id"))
-        if _asks_plainly(cycle.body) and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id):
+        if (
+            cycle.keep_alive
+            and _asks_plainly(cycle.body)
+            and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id)
+        ):
             return True
 
         def answer(view: EventView, outcome: Held | Refusal) -> None:
@@ -266,7 +353,8 @@ class _ReserveProtocol(LiveConnection):
         view, taken = found
         if services.refusals.count_taken(taken.state):
             services.holds.note_taken(self._call(principal, known, request_id), view, taken)
-        self._write(cycle, 409, *_refusal_of(view.layout, taken), request_id)
+        before, behind = _refusal_lines(seat_id.bytes, taken.state, taken.expires_in)
+        self._send(cycle, b"%b%bx-request-id: %b%b" % (before, self._default_lines(), request_id.encode(), behind))
         return True
 
     def _call(self, principal: Principal, known: dict[bytes, bytes], request_id: str) -> Call:
@@ -295,10 +383,9 @@ class _ReserveProtocol(LiveConnection):
         return shared._default_bytes
 
     def _write(self, cycle: _ShortCycle, status: int, head: bytes, body: bytes, request_id: str) -> None:
-        if cycle.disconnected or self.transport.is_closing():
-            return
         closing = b"" if cycle.keep_alive else b"connection: close\r\n"
-        self.transport.write(
+        self._send(
+            cycle,
             b"%b%b%b%bcontent-length: %d\r\nx-request-id: %b\r\n\r\n%b"
             % (
                 _STATUS[status],
@@ -308,8 +395,13 @@ class _ReserveProtocol(LiveConnection):
                 len(body),
                 request_id.encode(),
                 body,
-            )
+            ),
         )
+
+    def _send(self, cycle: _ShortCycle, answer: bytes) -> None:
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        self.transport.write(answer)
         cycle.response_complete = True
         if not cycle.keep_alive:
             self.transport.close()

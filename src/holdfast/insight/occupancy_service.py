@@ -39,11 +39,6 @@ from holdfast.store.postgres.occupancy import list_snapshots, read_counted
 KEEP_S = 10.0
 MAX_EVENTS = 5_000
 
-_HOT_HIT = LOOKUPS.labels("hot", "occupancy", "hit")
-_HOT_MISS = LOOKUPS.labels("hot", "occupancy", "miss")
-_WARM = {outcome: LOOKUPS.labels("warm", "occupancy", outcome) for outcome in ("hit", "miss", "stale")}
-_COLD_HIT = LOOKUPS.labels("cold", "occupancy", "hit")
-
 
 class _Known:
     """What this process knows of one event's occupancy."""
@@ -85,9 +80,9 @@ class OccupancyService:
         """The same for those who speak for the engine."""
         known = self._known_of(view)
         if known.kept is not None and time.monotonic() - known.kept_at < KEEP_S:
-            _HOT_HIT.inc()
+            LOOKUPS.add("hot", "occupancy", "hit")
             return known.kept
-        _HOT_MISS.inc()
+        LOOKUPS.add("hot", "occupancy", "miss")
         if known.reading is None:
             known.reading = asyncio.create_task(self._read(view, known))
         # Shielded: one caller who gives up must not take the reading from the others who wait for it.
@@ -180,13 +175,13 @@ class OccupancyService:
         body = await self._warm.get_occupancy(view.organization_id, view.id)
         kept = None if body is None else _decoded(body, view)
         if kept is None or known.changes != changes:
-            _WARM["miss"].inc()
+            LOOKUPS.add("warm", "occupancy", "miss")
             return None
         age_s = (view.database_now() - kept.occupancy.timestamp).total_seconds()
         if age_s >= KEEP_S or not includes(kept.snapshot, known.newest_xid):
-            _WARM["stale"].inc()
+            LOOKUPS.add("warm", "occupancy", "stale")
             return None
-        _WARM["hit"].inc()
+        LOOKUPS.add("warm", "occupancy", "hit")
         known.kept, known.kept_at = kept.occupancy, read_at - max(0.0, age_s)
         return kept.occupancy
 
@@ -194,7 +189,7 @@ class OccupancyService:
         changes, read_at = known.changes, time.monotonic()
         async with self._database.transaction(view.organization_id) as tx:
             counted = await read_counted(tx, view.organization_id, view.id)
-        _COLD_HIT.inc()
+        LOOKUPS.add("cold", "occupancy", "hit")
         answer = reckon(view.id, view.layout, counted)
         if known.changes != changes:
             return answer

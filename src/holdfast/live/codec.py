@@ -183,10 +183,14 @@ class Frame(msgspec.Struct, frozen=True):
     text: bytes
 
 
-def frame(kind: str, sequence: str, data: bytes) -> Frame:
+def frame(kind: str, data: bytes, sequence: str | None = None) -> Frame:
+    """`sequence` only where everything up to it has been sent: a viewer resumes from the last one it saw."""
+    name = kind.encode()
+    if sequence is None:
+        return Frame(b"event: %b\ndata: %b\n\n" % (name, data), b'{"type":"%b","data":%b}' % (name, data))
     return Frame(
-        b"id: %b\nevent: %b\ndata: %b\n\n" % (sequence.encode(), kind.encode(), data),
-        b'{"type":"%b","id":"%b","data":%b}' % (kind.encode(), sequence.encode(), data),
+        b"id: %b\nevent: %b\ndata: %b\n\n" % (sequence.encode(), name, data),
+        b'{"type":"%b","id":"%b","data":%b}' % (name, sequence.encode(), data),
     )
 
 

@@ -97,6 +97,7 @@ class LiveService:
         self._beating: asyncio.Task[None] | None = None
         feed.followers.append(self)
         hot.watchers.append(self._changed)
+        hot.on_drop = self._dropped
         hot.in_use = self._topics.__contains__
 
     def start(self) -> None:
@@ -188,7 +189,7 @@ class LiveService:
         event = topic.event
         if since is None:
             JOINED.labels("resync").inc()
-            sink.write(codec.frame("resync", self._place(topic), b"{}"))
+            sink.write(codec.frame("resync", b"{}", self._place(topic)))
         else:
             JOINED.labels("resumed").inc()
             pools = [pool for pool in self.pools(event) if event.zones[pool.zone_no].changed >= since]
@@ -213,10 +214,16 @@ class LiveService:
                 topic.notices.append(_notice(message))
                 topic.dirty.set()
 
-    def lose(self) -> None:
-        for topic in self._topics.values():
+    def _dropped(self, key: EventKey) -> None:
+        """What viewers were told from is gone: they load the snapshot again, which is made from what is read anew."""
+        topic = self._topics.get(key)
+        if topic is not None:
             topic.lost = True
             topic.dirty.set()
+
+    def lose(self) -> None:
+        for key in list(self._topics):
+            self._dropped(key)
 
     async def _pump(self, topic: Topic) -> None:
         while True:
@@ -245,10 +252,10 @@ class LiveService:
             topic.event = await self._hot.event(topic.view)
             topic.lost = False
             topic.pending.clear()
-            await self._send(topic, "resync", codec.frame("resync", self._place(topic), b"{}"))
+            await self._send(topic, "resync", codec.frame("resync", b"{}", self._place(topic)))
         for notice in topic.notices[:]:
             topic.notices.remove(notice)
-            await self._send(topic, "notice", codec.frame("notice", self._place(topic), notice))
+            await self._send(topic, "notice", codec.frame("notice", notice))
         if topic.pending or topic.pools_changed:
             pools = self.pools(topic.event) if topic.pools_changed else []
             frame = self._seats_frame(topic, sorted(topic.pending), pools)
@@ -289,7 +296,7 @@ class LiveService:
     def _seats_frame(self, topic: Topic, ordinals: Sequence[int], pools: Sequence[ZoneLeft]) -> Frame:
         event = topic.event
         data = codec.encode_changes(ordinals, event.states, event.types, event.versions, event.hold_types, pools)
-        return codec.frame("seats", self._place(topic), data)
+        return codec.frame("seats", data, self._place(topic))
 
     def _occupancy_frame(self, topic: Topic) -> Frame:
         """Counted at most once a second, whoever asks."""
@@ -298,7 +305,7 @@ class LiveService:
         if topic.counted is None or stale:
             topic.counted_revision, topic.counted_at = topic.event.revision, now
             counted = msgspec.json.encode(self.count(topic.event, topic.zone_nos))
-            topic.counted = codec.frame("occupancy", self._place(topic), counted)
+            topic.counted = codec.frame("occupancy", counted)
         return topic.counted
 
     @staticmethod

@@ -36,8 +36,9 @@ class Watched:
         self.last_id = read.sequence
         self.stale = False
 
-    def hear(self, kind: str, sequence: str, data: bytes) -> None:
-        self.last_id = sequence
+    def hear(self, kind: str, sequence: str | None, data: bytes) -> None:
+        if sequence is not None:
+            self.last_id = sequence
         if kind == "resync":
             self.stale = True
         elif kind == "seats":
@@ -72,12 +73,15 @@ class EventStream:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, piece: bytes) -> list[tuple[str, str, bytes]]:
-        """Kind, id and data of every message that is complete."""
+    def feed(self, piece: bytes) -> list[tuple[str, str | None, bytes]]:
+        """Kind, id (where it has one) and data of every message that is complete."""
         *blocks, self._rest = (self._rest + piece).split(b"\n\n")
-        found: list[tuple[str, str, bytes]] = []
+        found: list[tuple[str, str | None, bytes]] = []
         for block in blocks:
             fields = dict(line.partition(b": ")[::2] for line in block.split(b"\n") if line and line[:1] != b":")
             if b"event" in fields:
-                found.append((fields[b"event"].decode(), fields[b"id"].decode(), fields[b"data"]))
+                sequence = fields.get(b"id")
+                found.append(
+                    (fields[b"event"].decode(), None if sequence is None else sequence.decode(), fields[b"data"])
+                )
         return found

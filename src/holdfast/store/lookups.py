@@ -1,9 +1,9 @@
 """How often each tier had what was looked for."""
 
-from prometheus_client import Counter
+from holdfast.kernel.counting import PlainCounter
 
-LOOKUPS = Counter(
-    "holdfast_tier_lookups_total",
-    "Lookups by tier (hot, warm, cold), by what was looked for, and by outcome (hit, miss, stale)",
-    ["tier", "what", "outcome"],
+LOOKUPS = PlainCounter(
+    "holdfast_tier_lookups",
+    "Lookups by tier (hot, warm, cold), by what was looked for, and by outcome (hit, miss, stale; taken, free, wrong)",
+    ("tier", "what", "outcome"),
 )

@@ -21,10 +21,6 @@ from holdfast.store.postgres.seat_facts import HeldNow, find_live_hold
 from holdfast.store.redis.warm import Warm
 from holdfast.store.redis.warm_hold import WarmHold
 
-_HOT_TAKEN = LOOKUPS.labels("hot", "seat", "taken")
-_HOT_FREE = LOOKUPS.labels("hot", "seat", "free")
-_HOT_MISS = LOOKUPS.labels("hot", "seat", "miss")
-
 
 class Taken(msgspec.Struct, frozen=True):
     """A seat that somebody else has."""
@@ -45,7 +41,7 @@ class Registry:
         """By what is in memory; never waits. None: the database must be asked."""
         event = self.hot.peek(view.organization_id, view.id)
         if event is None:
-            _HOT_MISS.inc()
+            LOOKUPS.add("hot", "seat", "miss")
             self.hot.want(view)
             return None
         return self._in_memory(event, ordinal, user_id)
@@ -53,9 +49,9 @@ class Registry:
     def _in_memory(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
         left_s = event.refusal(ordinal, user_id, self._feed.database_now())
         if left_s <= 0.0:
-            _HOT_FREE.inc()
+            LOOKUPS.add("hot", "seat", "free")
             return None
-        _HOT_TAKEN.inc()
+        LOOKUPS.add("hot", "seat", "taken")
         expires_in = None if left_s == FOREVER else math.ceil(left_s)
         return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
 
@@ -64,27 +60,29 @@ class Registry:
         event = self.hot.peek(view.organization_id, view.id)
         if event is not None:
             return self._in_memory(event, ordinal, user_id)
-        _HOT_MISS.inc()
+        LOOKUPS.add("hot", "seat", "miss")
         self.hot.want(view)
-        if self.warm is None or not self.warm.available:
-            return None
+        if self.warm is None or not self.warm.available or self.hot.is_loading(view):
+            return (
+                None  # in a moment it is in memory, and a crowd that all asks Redis meanwhile is slower than the writer
+            )
         return await self._by_warm_tier(self.warm, view, ordinal, user_id)
 
     async def _by_warm_tier(self, warm: Warm, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         seat_id = view.layout.seat_uuid(ordinal)
         claimed = await warm.find_hold(view.organization_id, view.id, seat_id)
         if claimed is None:
-            LOOKUPS.labels("warm", "seat", "miss").inc()
+            LOOKUPS.add("warm", "seat", "miss")
             return None
         async with self._database.transaction(view.organization_id) as tx:
             now, held = await find_live_hold(tx, view.organization_id, view.id, claimed.hold_id)
         if held is None or held.ordinal != ordinal or held.user_id != claimed.user_id:
-            LOOKUPS.labels("warm", "seat", "wrong").inc()
+            LOOKUPS.add("warm", "seat", "wrong")
             await warm.remove(view.organization_id, [claimed])
             if held is not None and held.ordinal is not None:
                 await warm.add(view.organization_id, [warm_hold(view, held)], now)
             return None
-        LOOKUPS.labels("warm", "seat", "taken").inc()
+        LOOKUPS.add("warm", "seat", "taken")
         if user_id is not None and held.user_id == user_id:
             return None
         left_s = None if held.held_until is None else math.ceil((held.held_until - now).total_seconds())

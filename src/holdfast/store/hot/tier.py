@@ -44,6 +44,7 @@ class HotTier:
         self.watchers: list[Watcher] = []
         self.in_use: Callable[[EventKey], bool] = lambda key: False
         """Whether an event is being watched, and must stay."""
+        self.on_drop: Callable[[EventKey], None] = lambda key: None
         feed.followers.append(self)
 
     # Asking ------------------------------------------------------------------------------------------------------
@@ -63,6 +64,9 @@ class HotTier:
                 self._load_once(view)
         elif known.layout is not view.layout and known.layout.seat_uuids != view.layout.seat_uuids:
             self.drop(key, "layout")
+
+    def is_loading(self, view: EventView) -> bool:
+        return (view.organization_id, view.id) in self._loading
 
     async def event(self, view: EventView) -> HotEvent:
         """The event's seats, read first where they are not here."""
@@ -117,6 +121,7 @@ class HotTier:
         if event is not None:
             self._bytes -= event.size_bytes
             DROPPED.labels(reason).inc()
+            self.on_drop(key)
         EVENTS.set(len(self._events))
         BYTES.set(self._bytes)
 
