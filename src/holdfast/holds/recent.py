@@ -5,7 +5,6 @@ buyer over the limit who asks for a taken seat hears of the limit. Pure.
 """
 
 from collections import OrderedDict
-from uuid import UUID
 
 USERS_MAX = 50_000
 
@@ -13,23 +12,24 @@ USERS_MAX = 50_000
 class RecentHolds:
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
-        self._placed: OrderedDict[UUID, list[float]] = OrderedDict()
+        self._placed: OrderedDict[int, list[float]] = OrderedDict()
 
-    def note(self, user_id: UUID | None, holds: int, now: float) -> None:
-        if user_id is None:
+    def note(self, user: int, holds: int, now: float) -> None:
+        """`user`: any number that tells one from another; 0 stands for nobody."""
+        if not user:
             return
-        times = self._placed.get(user_id)
+        times = self._placed.get(user)
         if times is None:
-            times = self._placed[user_id] = []
+            times = self._placed[user] = []
             if len(self._placed) > USERS_MAX:
                 self._placed.popitem(last=False)
         times.extend([now] * holds)
 
-    def too_many(self, user_id: UUID | None, more: int, limit: int | None, now: float) -> bool:
+    def too_many(self, user: int, more: int, limit: int | None, now: float) -> bool:
         """Whether so many more would be over the limit."""
-        if limit is None or user_id is None:
+        if limit is None or not user:
             return False
-        times = self._placed.get(user_id)
+        times = self._placed.get(user)
         if times is None:
             return more > limit
         if len(times) + more > limit and times[0] <= now - self._window_s:

@@ -36,12 +36,15 @@ from holdfast.seating.event import check_saleable
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
+from holdfast.store.feed import Feed
+from holdfast.store.hot.event import owner_key
 from holdfast.store.postgres import holds as store
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
-from holdfast.store.registry import Registry, Taken
+from holdfast.store.registry import Gate, Registry, Taken
 
 BULK_RELEASE_MAX = 100_000
+GATES_MAX = 1_000
 
 Deliver = Callable[[EventView, Held | Refusal], None]
 
@@ -117,6 +120,7 @@ class HoldsService:
         self._refusals = refusals
         self._settings = settings
         self._recent = RecentHolds(settings.hold_window_s)
+        self._gates: dict[UUID, Gate] = {}
 
     # Placing -----------------------------------------------------------------------------------------------------
     async def hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
@@ -187,11 +191,37 @@ class HoldsService:
     def _count(self, request: HoldRequest, placed: int) -> None:
         HOLDS.add(request.hold_type, by=placed)
         if request.user_limit is not None:
-            self._recent.note(request.user_id, placed, time.monotonic())
+            self._recent.note(owner_key(request.user_id), placed, time.monotonic())
 
     def _over_limit(self, user_id: UUID | None, more: int, limit: int | None) -> bool:
         """Whoever would be over the limit is told that before anything about the seat."""
-        return self._recent.too_many(user_id, more, limit, time.monotonic())
+        return self._recent.too_many(owner_key(user_id), more, limit, time.monotonic())
+
+    # For a stampede: the same in pieces that can be kept ----------------------------------------------------------
+    @property
+    def clock(self) -> Feed:
+        return self._registry.feed
+
+    def gate(self, organization_id: UUID, event_id: UUID) -> Gate | None:
+        gate = self._gates.get(event_id)
+        if gate is None:
+            gate = Gate(organization_id, event_id)
+            if len(self._gates) >= GATES_MAX:
+                self._gates.clear()
+            self._gates[event_id] = gate
+        now = time.monotonic()
+        return gate if now < gate.until or self.reopen(gate, now) else None
+
+    def reopen(self, gate: Gate, now: float) -> bool:
+        """Whether what is taken in the event may still be refused by what is in memory."""
+        view = self._catalogue.peek(gate.organization_id, gate.event_id)
+        if view is None or not view.on_sale() or not view.layout.all_public:
+            return False
+        gate.limit = view.effective_policy.max_holds_per_user
+        return self._registry.open_gate(gate, view, now)
+
+    def over_limit(self, owner: int, limit: int | None, now: float) -> bool:
+        return self._recent.too_many(owner, 1, limit, now)
 
     def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
         """For the audit, where the sample wants it."""

@@ -7,16 +7,14 @@ Anything else about the route goes the ordinary way through the framework, which
 Measured against the ordinary way in docs/decisions/0006.
 """
 
-from functools import lru_cache
-from http import HTTPStatus
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 from uuid import UUID
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.principal import Call, Principal
-from holdfast.holds.claims import Held, taken_seat
+from holdfast.holds.claims import Held
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked
 from holdfast.http.api import SECURITY_HEADERS
@@ -25,42 +23,32 @@ from holdfast.http.envelope import Data
 from holdfast.http.live_connection import LiveConnection
 from holdfast.http.problem import chosen_request_id, problem_answer
 from holdfast.http.reserve import parse_reserve, reserved_now
+from holdfast.http.reserve_wire import (
+    REST,
+    SECURITY_LINES,
+    START,
+    STATUS_LINES,
+    URL,
+    VERSION,
+    asks_plainly,
+    ids_of,
+    is_reserve,
+    lines,
+    refusal_lines,
+)
 from holdfast.http.services import Services
+from holdfast.http.stampede import KnownRest, Stampede
 from holdfast.kernel.errors import Refusal
-from holdfast.kernel.ids import parse_id
 from holdfast.seating.view import EventView
 
-PREFIX: Final = b"/api/events/"
-MIDDLE: Final = b"/seats/"
-SUFFIX: Final = b"/reserve"
-_ID: Final = 36
-_EVENT: Final = slice(len(PREFIX), len(PREFIX) + _ID)
-_MIDDLE: Final = slice(_EVENT.stop, _EVENT.stop + len(MIDDLE))
-_SEAT: Final = slice(_MIDDLE.stop, _MIDDLE.stop + _ID)
-_LENGTH: Final = _SEAT.stop + len(SUFFIX)
 BODY_LIMIT: Final = 4096
-START: Final = b"POST " + PREFIX
-VERSION: Final = b" HTTP/1.1\r\n"
-_URL: Final = slice(len(b"POST "), len(b"POST ") + _LENGTH)
-_VERSION: Final = slice(_URL.stop, _URL.stop + len(VERSION))
-_REST: Final = slice(_VERSION.stop, None)
-REST_LIMIT: Final = 4096
-RESTS_MAX: Final = 20_000
 
 # Headers that ask for more than the short way does.
 # (An API key, with its scopes, is one of them: only people's tokens come this way.)
 _SLOW_HEADERS: Final = frozenset((b"idempotency-key", b"x-api-key", b"expect", b"upgrade", b"transfer-encoding"))
 
 _encoder = msgspec.json.Encoder()
-_STATUS: Final = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n".encode() for s in HTTPStatus}
-
-
-def _lines(headers: Any) -> bytes:
-    return b"".join(b"%b: %b\r\n" % (name, value) for name, value in headers)
-
-
-_FIXED: Final = _lines(((b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY_HEADERS))
-_SECURITY: Final = _lines(SECURITY_HEADERS)
+_FIXED: Final = lines(((b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY_HEADERS))
 
 
 _BUSY: Final = float("inf")
@@ -71,24 +59,6 @@ class _NoEvent:
 
     def set(self) -> None:
         pass
-
-
-class _KnownRest:
-    """What follows the request line, as one connection or another has sent it before: its parsed form.
-
-    The same bytes mean the same whoever sends them, so they are parsed once. Only whole requests are kept: headers and
-    body, with nothing before or behind them.
-    """
-
-    __slots__ = ("body", "headers", "keep_alive", "known")
-
-    def __init__(
-        self, headers: list[tuple[bytes, bytes]], known: dict[bytes, bytes], body: bytes, keep_alive: bool
-    ) -> None:
-        self.headers = headers
-        self.known = known
-        self.body = body
-        self.keep_alive = keep_alive
 
 
 class _ShortCycle:
@@ -105,52 +75,22 @@ class _ShortCycle:
         self.message_event = _NoEvent()
 
 
-@lru_cache(maxsize=65_536)
-def _ids_of(url: bytes) -> tuple[UUID, UUID] | None:
-    """Event and seat."""
-    event_id, seat_id = parse_id(url[_EVENT].decode("latin-1")), parse_id(url[_SEAT].decode("latin-1"))
-    return None if event_id is None or seat_id is None else (event_id, seat_id)
-
-
-@lru_cache(maxsize=20_000)
-def _refusal_lines(seat_id: bytes, state: str, expires_in: int | None) -> tuple[bytes, bytes]:
-    """What comes before the request's own headers, and what comes behind them. A thousand buyers who want one seat in one
-    second are told the same."""
-    refusal = taken_seat(0, state, expires_in)
-    facts = {**refusal.facts, "seat_id": str(UUID(bytes=seat_id))}
-    del facts["ordinal"]
-    status, headers, body = problem_answer(type(refusal)(refusal.detail, **facts))
-    return b"%b%b%bcontent-length: %d\r\n" % (
-        _STATUS[status],
-        _lines(headers),
-        _SECURITY,
-        len(body),
-    ), b"\r\n\r\n" + body
-
-
-def _asks_plainly(body: bytearray) -> bool:
-    """Without a hold type of its own, which would have to be looked up first."""
-    try:
-        return not body or body == b"{}" or parse_reserve(bytes(body)).hold_type is None
-    except Refusal:
-        return False
-
-
 def reserve_protocol(services: Services) -> type[HttpToolsProtocol]:
     """The connection class to give to the server."""
 
     class ReserveProtocol(_ReserveProtocol):
         _services = services
-        _rests: ClassVar[dict[bytes, _KnownRest]] = {}
+        _stampede = Stampede(services)
 
     return ReserveProtocol
 
 
 class _ReserveProtocol(LiveConnection):
     _services: Services
-    _rests: ClassVar[dict[bytes, _KnownRest]]
+    _stampede: Stampede
     """Of all connections of the process."""
-    _rest: bytes | None = None
+    _raw: bytes | None = None
+    """A request that came in one piece, as long as it is being parsed."""
     _between = True
     """No request has begun that the parser has not seen the end of."""
     _defaults: list[tuple[bytes, bytes]] | None = None
@@ -196,26 +136,31 @@ class _ReserveProtocol(LiveConnection):
             self.timeout_keep_alive_task = None
 
     def data_received(self, data: bytes) -> None:
+        self._raw = None
         if self._between and data.startswith(START) and self._stream is None:
-            if self._is_known(data):
+            cycle: Any = self.cycle
+            if (cycle is None or cycle.response_complete) and self._is_known(data):
                 return
-            self._rest = data[_REST.start :] if len(data) < REST_LIMIT else None
-        else:
-            self._rest = None
+            self._raw = data
         super().data_received(data)
 
     def _is_known(self, data: bytes) -> bool:
         """A whole request whose headers and body were parsed before: on its way without the parser."""
-        rest = self._rests.get(data[_REST])
-        if rest is None or data[_VERSION] != VERSION or not (self.cycle is None or self.cycle.response_complete):
+        stampede = self._stampede
+        answer = stampede.answer(data, self._default_lines(), self._call_of)
+        if answer is not None:
+            self.transport.write(answer)
+            self.server_state.total_requests += 1
+            self._idle_from = self.loop.time()
+            if self.timeout_keep_alive_task is None:
+                self._look_again_in(self.timeout_keep_alive)
+            return True
+        rest = stampede.rests.get(data[REST])
+        if rest is None or not is_reserve(data[URL]) or not data.startswith(VERSION, URL.stop):
             return False
-        url = data[_URL]
-        if url[_MIDDLE] != MIDDLE or url[_SEAT.stop :] != SUFFIX:
-            return False
-        cycle = _ShortCycle(rest.keep_alive, rest.body)
-        before = self.cycle
+        cycle, before = _ShortCycle(rest.keep_alive, rest.body), self.cycle
         self.cycle = cycle  # type: ignore[assignment]
-        self.url, self.headers = url, rest.headers
+        self.url, self.headers = data[URL], rest.headers
         self._unset_keepalive_if_required()
         try:
             if self._reserve(cycle, rest.known):
@@ -226,15 +171,20 @@ class _ReserveProtocol(LiveConnection):
         self.cycle = before
         return False
 
-    def _learn_rest(self, cycle: _ShortCycle, known: dict[bytes, bytes]) -> None:
+    def _call_of(self, principal: Principal, rest: KnownRest, request_id: str) -> Call:
+        self.headers = rest.headers
+        return self._call(principal, rest.known, request_id)
+
+    def _learn(self, cycle: _ShortCycle, known: dict[bytes, bytes], principal: Principal) -> None:
         """After a request went the short way: the next with the same headers and body need not be parsed."""
-        rest, self._rest = self._rest, None
-        if rest is None or len(rest) - rest.find(b"\r\n\r\n") - 4 != len(cycle.body):
-            return
-        rests = self._rests
-        if len(rests) >= RESTS_MAX:
-            rests.clear()
-        rests[rest] = _KnownRest(self.headers, known, bytes(cycle.body), cycle.keep_alive)
+        raw = self._raw
+        if raw is None or len(raw) - raw.find(b"\r\n\r\n") - 4 != len(cycle.body):
+            return  # it came in pieces, or something came behind it
+        body = bytes(cycle.body)
+        rest = KnownRest(
+            self.headers, known, body, keep_alive=cycle.keep_alive, plain=asks_plainly(body), principal=principal
+        )
+        self._stampede.learn_rest(raw[REST], rest)
 
     def on_message_begin(self) -> None:
         self._between = False
@@ -252,12 +202,8 @@ class _ReserveProtocol(LiveConnection):
         super().on_headers_complete()
 
     def on_headers_complete(self) -> None:
-        url = self.url
         if (
-            len(url) == _LENGTH
-            and url[_SEAT.stop :] == SUFFIX
-            and url.startswith(PREFIX)
-            and url[_MIDDLE] == MIDDLE
+            is_reserve(self.url)
             and self.parser.get_method() == b"POST"
             and (self.cycle is None or self.cycle.response_complete)
             and not self.parser.should_upgrade()
@@ -288,9 +234,7 @@ class _ReserveProtocol(LiveConnection):
         except Exception as error:
             self._answer_problem(cycle, error, None)
             return
-        if short:
-            self._learn_rest(cycle, known)
-        else:
+        if not short:
             self._hand_over(cycle)
             super().on_message_complete()
 
@@ -306,14 +250,16 @@ class _ReserveProtocol(LiveConnection):
         if authorization is None or not _SLOW_HEADERS.isdisjoint(known):
             return False
         principal = self._services.authenticator.known_at_once(authorization)
-        ids = _ids_of(self.url)
+        ids = ids_of(self.url)
         if principal is None or ids is None:
             return False
+        if self._raw is not None:
+            self._learn(cycle, known, principal)
         event_id, seat_id = ids
         request_id = chosen_request_id(known.get(b"x-request-id"))
         if (
             cycle.keep_alive
-            and _asks_plainly(cycle.body)
+            and asks_plainly(cycle.body)
             and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id)
         ):
             return True
@@ -353,8 +299,9 @@ class _ReserveProtocol(LiveConnection):
         view, taken = found
         if services.refusals.count_taken(taken.state):
             services.holds.note_taken(self._call(principal, known, request_id), view, taken)
-        before, behind = _refusal_lines(seat_id.bytes, taken.state, taken.expires_in)
-        self._send(cycle, b"%b%bx-request-id: %b%b" % (before, self._default_lines(), request_id.encode(), behind))
+        self._stampede.learn_seat(b"POST " + self.url + VERSION, principal, event_id, seat_id, taken.ordinal)
+        before, behind = refusal_lines(seat_id, taken.state, taken.expires_in)
+        self._send(cycle, b"%b%b\r\n%b%b" % (before, request_id.encode(), self._default_lines(), behind[2:]))
         return True
 
     def _call(self, principal: Principal, known: dict[bytes, bytes], request_id: str) -> Call:
@@ -372,14 +319,14 @@ class _ReserveProtocol(LiveConnection):
     def _answer_problem(self, cycle: _ShortCycle, error: Exception, request_id: str | None) -> None:
         request_id = request_id or chosen_request_id(None)
         status, headers, body = problem_answer(error, request_id)
-        self._write(cycle, status, _lines(headers) + _SECURITY, body, request_id)
+        self._write(cycle, status, lines(headers) + SECURITY_LINES, body, request_id)
 
     def _default_lines(self) -> bytes:
         """The server's own headers (the date), put together once for each time the server changes them."""
         shared = type(self)
         if shared._defaults is not self.server_state.default_headers:
             shared._defaults = self.server_state.default_headers
-            shared._default_bytes = _lines(shared._defaults)
+            shared._default_bytes = lines(shared._defaults)
         return shared._default_bytes
 
     def _write(self, cycle: _ShortCycle, status: int, head: bytes, body: bytes, request_id: str) -> None:
@@ -388,7 +335,7 @@ class _ReserveProtocol(LiveConnection):
             cycle,
             b"%b%b%b%bcontent-length: %d\r\nx-request-id: %b\r\n\r\n%b"
             % (
-                _STATUS[status],
+                STATUS_LINES[status],
                 self._default_lines(),
                 closing,
                 head,

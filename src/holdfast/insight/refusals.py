@@ -25,16 +25,16 @@ class RefusalAudit:
 
     def note(self, call: Call, event_id: UUID | None, refusal: Refusal) -> None:
         REFUSALS.add(refusal.code)
-        if not self._sampled():
+        if not self.sampled():
             return
         self.keep(call, event_id, refusal)
 
     def count_taken(self, state: str) -> bool:
         """Counts the refusal of a seat that is taken; answers whether the sample wants it kept."""
         REFUSALS.add("seat_held_by_another_user" if state == "held" else "seat_not_available")
-        return self._sampled()
+        return self.sampled()
 
-    def _sampled(self) -> bool:
+    def sampled(self) -> bool:
         return self._sample >= 1.0 or random.random() < self._sample
 
     def keep(self, call: Call, event_id: UUID | None, refusal: Refusal) -> None:

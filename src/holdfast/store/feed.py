@@ -70,7 +70,8 @@ class Feed:
         self.cursor: Cursor | None = None
         self.trusted_until = 0.0
         """By the monotonic clock: until then this process knows of everything committed `TRUSTED_S` before."""
-        self._clock_ahead_s = 0.0
+        self.clock_ahead_s = 0.0
+        """What to add to the monotonic clock to get the database's (`database_now`)."""
         self._news = asyncio.Event()
         self._to_call = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -83,7 +84,7 @@ class Feed:
     def database_now(self) -> float:
         """The database's clock (unix), reckoned from the last look: a little late rather than early, because a hold
         that seems over is asked about, and one that seems alive is not."""
-        return time.monotonic() + self._clock_ahead_s
+        return time.monotonic() + self.clock_ahead_s
 
     # Life --------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -149,7 +150,7 @@ class Feed:
             self._lose()
             return
         self.cursor = news.cursor
-        self._clock_ahead_s = news.now.timestamp() - began
+        self.clock_ahead_s = news.now.timestamp() - began
         for follower in self.followers:
             try:
                 follower.learn(news)

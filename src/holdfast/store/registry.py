@@ -21,6 +21,8 @@ from holdfast.store.postgres.seat_facts import HeldNow, find_live_hold
 from holdfast.store.redis.warm import Warm
 from holdfast.store.redis.warm_hold import WarmHold
 
+GATE_S = 0.05
+
 
 class Taken(msgspec.Struct, frozen=True):
     """A seat that somebody else has."""
@@ -30,10 +32,26 @@ class Taken(msgspec.Struct, frozen=True):
     expires_in: int | None
 
 
+class Gate:
+    """An event that was found on sale a moment ago, with its seats in memory: what is taken in it may be refused without
+    another look, until then."""
+
+    __slots__ = ("event", "event_id", "limit", "organization_id", "until", "view")
+
+    def __init__(self, organization_id: UUID, event_id: UUID) -> None:
+        self.organization_id = organization_id
+        self.event_id = event_id
+        self.until = 0.0
+        """By the monotonic clock."""
+        self.limit: int | None = None
+        self.event: HotEvent
+        self.view: EventView
+
+
 class Registry:
     def __init__(self, database: Database, feed: Feed, hot: HotTier, warm: Warm | None) -> None:
         self._database = database
-        self._feed = feed
+        self.feed = feed
         self.hot = hot
         self.warm = warm
 
@@ -47,13 +65,21 @@ class Registry:
         return self._in_memory(event, ordinal, user_id)
 
     def _in_memory(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
-        left_s = event.refusal(ordinal, user_id, self._feed.database_now())
+        left_s = event.refusal(ordinal, user_id, self.feed.database_now())
         if left_s <= 0.0:
             LOOKUPS.add("hot", "seat", "free")
             return None
         LOOKUPS.add("hot", "seat", "taken")
         expires_in = None if left_s == FOREVER else math.ceil(left_s)
         return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
+
+    def open_gate(self, gate: Gate, view: EventView, now: float) -> bool:
+        event = self.hot.peek(view.organization_id, view.id)
+        if event is None or event.layout.seat_count != view.layout.seat_count:
+            return False
+        gate.event, gate.view = event, view
+        gate.until = min(now + GATE_S, view.closes, self.feed.trusted_until)
+        return True
 
     async def look_up(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         """The same, and the warm tier where the event is not in memory. None says only: ask the database."""

@@ -57,9 +57,11 @@ class HotEvent:
         "loaded",
         "organization_id",
         "owners",
+        "owners_of",
         "refused_until",
         "revision",
         "states",
+        "states_of",
         "taken",
         "types",
         "until",
@@ -72,12 +74,15 @@ class HotEvent:
         self.organization_id = organization_id
         self.event_id = event_id
         self.layout = layout
-        self.states: NDArray[np.uint8] = np.zeros(seats, np.uint8)
+        self.states_of = bytearray(seats)
+        """The same memory as `states`: one seat at a time is looked at in Python, many at once in numpy."""
+        self.states: NDArray[np.uint8] = np.frombuffer(self.states_of, np.uint8)
         self.types: NDArray[np.uint8] = np.zeros(seats, np.uint8)
         """Index into `hold_types`; 0 for none."""
         self.versions: NDArray[np.int32] = np.full(seats, -1, np.int32)
         self.until: NDArray[np.float64] = np.zeros(seats, np.float64)
-        self.owners: NDArray[np.uint64] = np.zeros(seats, np.uint64)
+        self.owners_of = array("Q", bytes(8 * seats))
+        self.owners: NDArray[np.uint64] = np.frombuffer(self.owners_of, np.uint64)
         self.changed: NDArray[np.int64] = np.zeros(seats, np.int64)
         """The number of the transaction that changed the seat last, where that was after `base`."""
         self.refused_until = array("d", bytes(8 * seats))
@@ -178,7 +183,7 @@ class HotEvent:
         left = self.refused_until[ordinal] - now
         if left <= 0.0:
             return 0.0
-        if user_id is not None and self.owners[ordinal] == owner_key(user_id):
+        if user_id is not None and self.owners_of[ordinal] == owner_key(user_id):
             return 0.0
         return left
 
