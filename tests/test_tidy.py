@@ -14,9 +14,17 @@ Sources = Mapping[str, str]
 """Texts by path; of Python modules, relative to `src/holdfast`."""
 
 PACKAGE = "holdfast"
-SLICES = ("accounts", "holds", "seating", "insight", "compat", "webhooks")
+SLICES = ("accounts", "holds", "seating", "insight", "live", "compat", "webhooks")
 WITH_IO = frozenset(
-    ("compat/booking_v2.py", "insight/invariants.py", "insight/occupancy_service.py", "insight/refusals.py")
+    (
+        "compat/booking_v2.py",
+        "insight/invariants.py",
+        "insight/occupancy_service.py",
+        "insight/refusals.py",
+        "insight/registry.py",
+        "live/availability.py",
+        "live/geometry_service.py",
+    )
 )
 """Files of a slice, beside its service.py, that talk to the store. Everything else in a slice is pure."""
 WIRING = ("app.py", "cli.py", "server.py", "server_process.py", "deployment.py", "commands/", "bench/", "faults/")
@@ -35,7 +43,7 @@ def package(repository: Path) -> Sources:
 def texts(repository: Path) -> Sources:
     """Every file of the repository that people read."""
     found: dict[str, str] = {}
-    for folder in ("src", "tests", "docs", "scripts", "examples", ".ci", ".github"):
+    for folder in ("src", "tests", "docs", "deploy", "scripts", "examples", ".ci", ".github"):
         found |= {f"{folder}/{path}": text for path, text in read(repository / folder, "*").items()}
     for path in repository.iterdir():
         if (

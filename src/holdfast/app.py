@@ -42,6 +42,7 @@ from holdfast.store.registry import Registry
 from holdfast.store.warm_writer import WarmWriter
 from holdfast.webhooks.courier import Courier
 from holdfast.webhooks.service import WebhooksService
+from holdfast.workers.audit_isolation import AuditIsolation
 from holdfast.workers.deliver_webhooks import DeliverWebhooks
 from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.fan_out_webhooks import FanOutWebhooks
@@ -49,6 +50,7 @@ from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.forget_webhooks import ForgetWebhooks
 from holdfast.workers.loop import Duties, Duty
+from holdfast.workers.measure_sales import MeasureSales
 from holdfast.workers.reconcile_registry import ReconcileRegistry
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from holdfast.workers.write_refusals import WriteRefusals
@@ -152,6 +154,8 @@ class Application:
             availability=Availability(hot, live),
             registry=RegistryService(database, catalogue, reconciler),
             occupancy=occupancy,
+            feed=feed,
+            warm=warm,
             geometry=GeometryService(catalogue),
             webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
@@ -163,6 +167,7 @@ class Application:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping.append(ForgetIdempotency(database))
             housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
+            housekeeping += [MeasureSales(database, catalogue), AuditIsolation(database, warm)]
             deliver = DeliverWebhooks(
                 database,
                 courier,

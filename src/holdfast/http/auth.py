@@ -186,6 +186,7 @@ async def call_of(request: Request[Any, Any, Any]) -> Call:
     raw = request.scope["headers"]
     idempotency = await _idempotency_of(request)
     principal = await services(request).authenticator.authenticate(raw)
+    request.scope["state"]["organization_id"] = principal.organization_id  # for the log
     origin = origin_of_request(request)
     call = Call(
         principal=principal,

@@ -46,6 +46,7 @@ async def viewer(connection: AnyRequest | AnySocket, access_token: str | None) -
             raise Unauthorized("Send one credential: a header, or access_token.")
         headers.append((b"authorization", b"Bearer " + access_token.encode("latin-1", "replace")))
     principal = await found.authenticator.authenticate(headers)
+    connection.scope["state"]["organization_id"] = principal.organization_id  # for the log
     require_scope(Call(principal=principal), "read")
     return principal
 

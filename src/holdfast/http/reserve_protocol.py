@@ -7,6 +7,7 @@ Anything else about the route goes the ordinary way through the framework, which
 Measured against the ordinary way in docs/decisions/0006.
 """
 
+from time import perf_counter
 from typing import Any, Final
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from holdfast.accounts.principal import Call, Principal
 from holdfast.holds.claims import Held
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked
-from holdfast.http.api import SECURITY_HEADERS
+from holdfast.http.api import RESERVE_SECONDS, SECURITY_HEADERS
 from holdfast.http.auth import client_ip, user_agent_text
 from holdfast.http.envelope import Data
 from holdfast.http.live_connection import LiveConnection
@@ -51,6 +52,9 @@ _encoder = msgspec.json.Encoder()
 _FIXED: Final = lines(((b"content-type", b"application/json"), (b"cache-control", b"no-store"), *SECURITY_HEADERS))
 
 
+_TIMED: Final = {status: RESERVE_SECONDS.series(str(status)) for status in STATUS_LINES}
+"""Of what reaches the writer, or is refused on the way there; what a stampede is told at once is not worth a clock."""
+
 _BUSY: Final = float("inf")
 
 
@@ -64,9 +68,10 @@ class _NoEvent:
 class _ShortCycle:
     """A request on the short way, as far as the parent looks at it."""
 
-    __slots__ = ("body", "disconnected", "keep_alive", "message_event", "more_body", "response_complete")
+    __slots__ = ("began", "body", "disconnected", "keep_alive", "message_event", "more_body", "response_complete")
 
     def __init__(self, keep_alive: bool, body: bytes = b"") -> None:
+        self.began = perf_counter()
         self.body = bytearray(body)
         self.more_body = True
         self.disconnected = False
@@ -330,6 +335,7 @@ class _ReserveProtocol(LiveConnection):
         return shared._default_bytes
 
     def _write(self, cycle: _ShortCycle, status: int, head: bytes, body: bytes, request_id: str) -> None:
+        _TIMED[status].observe(perf_counter() - cycle.began)
         closing = b"" if cycle.keep_alive else b"connection: close\r\n"
         self._send(
             cycle,

@@ -328,7 +328,7 @@ SELECT array_agg(DISTINCT d.organization_id) AS organizations, min(d.held_until)
 """
 NEXT_DUE = """
 SELECT greatest(0, extract(epoch FROM min(h.held_until) - holdfast_now()))::float8 FROM holds h
-WHERE h.status = 'active' AND h.held_until IS NOT NULL
+WHERE h.status = 'active' AND h.held_until IS NOT NULL HAVING min(h.held_until) IS NOT NULL
 """
 EXPIRE_DUE = "SELECT expire_due_holds($1, $2, $3) AS expired"
 
