@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import importlib.util
+import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
@@ -43,6 +44,14 @@ def bind(host: str, port: int) -> socket.socket:
         raise AddressTaken(f"cannot listen on {host} port {port}: {reason}; choose another with --port") from error
     bound.set_inheritable(True)
     return bound
+
+
+def raise_file_limit() -> None:
+    """As many connections as the system allows: the limit that most systems begin with is meant for programs of old."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def url_of(bound: socket.socket) -> str:
@@ -101,6 +110,7 @@ async def serve(
     stop: StopSignals | None = None,
 ) -> None:
     stop = stop or StopSignals()
+    raise_file_limit()
     application = await Application.open(settings, work=work)
     server = _Server(_config(application), on_ready)
     _calm_collector()

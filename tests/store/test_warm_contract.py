@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import redis.asyncio as redis
 
 from tests.conftest import TestDatabase
@@ -108,6 +109,16 @@ def test_a_reserve_writes_every_key_of_the_contract(database: TestDatabase, valk
         assert [await reader.bit(n) for n in (2, 3, 4)] == [0, 1, 0]
         allowed = {reader.seat_holds, reader.seat(3), reader.key(f"hold:{hold['hold_id']}:meta")}
         allowed |= {reader.key(f"event:{made.event_id}:seats:bitmap")}
+        event = (await made.client.get(f"/api/events/{made.event_id}", headers=made.admin)).json()["data"]
+        layout = reader.key(f"layout:{event['layout_id']}:config")
+        allowed |= {layout}
+
+        async def drawn() -> Any:
+            return await reader.client.get(layout)
+
+        config = msgspec.json.decode(await soon(drawn))
+        assert [zone["zone_id"] for zone in config["zones"]] == ["stalls", "pit"]
+        assert 0 < await reader.client.ttl(layout) <= 24 * 3600
         found = {key.decode() async for key in reader.client.scan_iter(f"{NAMESPACE}:org:*")}
         assert found == allowed
 
@@ -221,5 +232,28 @@ def test_a_flushed_server_is_written_anew_within_five_seconds(database: TestData
         assert await reader.holds() == before
         assert all([await reader.client.exists(reader.seat(n)) for n in range(5)])
         assert [await reader.bit(n) for n in range(6)] == [1, 1, 1, 1, 1, 0]
+
+    run(database, valkey, check)
+
+
+def test_the_occupancy_is_kept_for_ten_seconds_and_dropped_by_a_change(database: TestDatabase, valkey: str) -> None:
+    async def check(made: Stage, reader: Reader) -> None:
+        buyer = await made.buyer()
+        path = f"/api/events/{made.event_id}/occupancy"
+        key = reader.key(f"event:{made.event_id}:occupancy")
+
+        async def kept() -> Any:
+            await made.client.get(path, headers=buyer)
+            return await reader.client.get(key)
+
+        msgspec.json.decode(await soon(kept))
+        assert 0 < await reader.client.pttl(key) <= 10_000
+        await held(made, 2, buyer)
+
+        async def dropped() -> bool:
+            return not await reader.client.exists(key)
+
+        assert await soon(dropped)
+        assert (await made.client.get(path, headers=buyer)).json()["data"]["held"] == 1
 
     run(database, valkey, check)

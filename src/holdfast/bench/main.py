@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from holdfast.bench import batching, contested, expiry, occupancy, publication, reserve, size
+from holdfast.bench import batching, contested, expiry, live, occupancy, publication, reserve, size, snapshot, tiers
 from holdfast.bench.machine import this_machine
 from holdfast.bench.progress import Progress
 from holdfast.bench.report import Measured, Report, spelled
@@ -18,7 +18,18 @@ from holdfast.bench.scale import FULL, QUICK, Scale
 from holdfast.bench.stand import OnSale, Stand, StandFailed, standing
 from holdfast.store.embedded import EmbeddedServerError
 
-NAMES = ("publication", "reserve", "contested", "size", "expiry", "batching", "occupancy")
+NAMES = (
+    "publication",
+    "reserve",
+    "tiers",
+    "contested",
+    "size",
+    "expiry",
+    "batching",
+    "occupancy",
+    "snapshot",
+    "live",
+)
 
 
 def run(
@@ -85,11 +96,14 @@ def _measurements(
     first, second = events[:2]
     return {
         "reserve": partial(reserve.measure, stand, first, scale, progress),
+        "tiers": partial(tiers.measure, stand, first, scale, progress),
         "contested": partial(contested.measure, stand, scale, progress),
         "size": partial(size.measure, stand, first, scale, progress),
         "expiry": partial(expiry.measure, stand, second, first, scale, progress),
         "batching": partial(batching.measure, stand, first, scale, progress),
         "occupancy": partial(occupancy.measure, stand, first, scale, progress),
+        "snapshot": partial(snapshot.measure, stand, first, scale, progress),
+        "live": partial(live.measure, stand, first, scale, progress),
     }
 
 

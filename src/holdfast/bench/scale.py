@@ -28,6 +28,9 @@ class Scale:
     expiry_rounds: int
     publication_rounds: int
     callers: int
+    viewers: int
+    live_holds: int
+    live_seconds: float
 
 
 FULL: Final = Scale(
@@ -47,6 +50,9 @@ FULL: Final = Scale(
     expiry_rounds=3,
     publication_rounds=3,
     callers=128,
+    viewers=5_000,
+    live_holds=40,
+    live_seconds=8.0,
 )
 QUICK: Final = Scale(
     rounds=2,
@@ -65,6 +71,9 @@ QUICK: Final = Scale(
     expiry_rounds=1,
     publication_rounds=1,
     callers=128,
+    viewers=500,
+    live_holds=15,
+    live_seconds=2.0,
 )
 TINY: Final = Scale(
     rounds=1,
@@ -83,4 +92,7 @@ TINY: Final = Scale(
     expiry_rounds=1,
     publication_rounds=1,
     callers=16,
+    viewers=20,
+    live_holds=3,
+    live_seconds=0.4,
 )

@@ -18,12 +18,15 @@ from prometheus_client import Counter, Gauge
 from holdfast.kernel.ids import new_id
 from holdfast.live.message import Message
 from holdfast.seating.layout import Layout
+from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.feed import Feed
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.feed import Cursor, News, cursor_now, high_mark, low_mark, read_news
+from holdfast.store.postgres.layouts import find_config
 from holdfast.store.postgres.occupancy import events_on_sale
 from holdfast.store.reconcile import Reconciler
+from holdfast.store.redis.keys import LAYOUT_TTL_S
 from holdfast.store.redis.warm import Warm
 
 log = structlog.get_logger(__name__)
@@ -52,6 +55,8 @@ class WarmWriter:
         self._seen: Cursor | None = None
         """How far the queue reaches."""
         self._written: Cursor | None = None
+        self._layouts: dict[tuple[UUID, int], float] = {}
+        """Layouts whose config was written, and when."""
         self._leading = False
         self._renewed_at = 0.0
         self._news = asyncio.Event()
@@ -137,10 +142,12 @@ class WarmWriter:
         async with self._database.transaction(engine=True) as tx:
             found = await events_on_sale(tx)
         log.info("warm_tier_rebuilt", events=sum(map(len, found.values())))
+        self._layouts.clear()
         for organization_id, event_id in ((org, event) for org, events in found.items() for event in events):
             view = await self._catalogue.event(organization_id, event_id)
             if view is not None:
                 await self._reconciler.rebuild_warm(view)
+                await self._show_layout(view)
             if time.monotonic() - self._renewed_at >= RENEW_S:
                 await self._warm.lead(self._me, LEASE_MS)
                 self._renewed_at = time.monotonic()
@@ -156,12 +163,30 @@ class WarmWriter:
 
     async def _apply(self, messages: list[Message]) -> bool:
         layouts: dict[UUID, Layout] = {}
+        views: list[EventView] = []
         for organization_id, event_id in {(m.organization_id, m.event_id) for m in messages if m.event_id is not None}:
             view = await self._catalogue.event(organization_id, event_id)
             if view is not None:
                 layouts[event_id] = view.layout
+                views.append(view)
         now = datetime.fromtimestamp(self._feed.database_now(), UTC)
-        return await self._warm.apply(messages, layouts, now)
+        if not await self._warm.apply(messages, layouts, now):
+            return False
+        for view in views:
+            await self._show_layout(view)
+        return True
+
+    async def _show_layout(self, view: EventView) -> None:
+        """The config of a layout whose event is being sold, for outside readers; written again twice in its lifetime."""
+        if view.layout_id is None or view.layout_version is None:
+            return
+        known = self._layouts.get((view.layout_id, view.layout_version))
+        if known is not None and time.monotonic() - known < LAYOUT_TTL_S / 2:
+            return
+        async with self._database.transaction(view.organization_id) as tx:
+            config = await find_config(tx, view.organization_id, view.layout_id, view.layout_version)
+        if config is not None and await self._warm.set_layout(view.organization_id, view.layout_id, config.encode()):
+            self._layouts[view.layout_id, view.layout_version] = time.monotonic()
 
     async def _advance(self, old: Cursor | None, new: Cursor) -> None:
         if await self._warm.advance(self._me, old, new):
