@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx
 import pytest
 
-from holdfast.http.geometry import accepts_gzip, names_tag, prefers_binary
+from holdfast.http.negotiation import accepts_gzip, names_tag, prefers_binary
 from holdfast.live.geometry import decode
 from holdfast.live.geometry_service import Form, GeometryService
 from tests.conftest import TestDatabase

@@ -328,7 +328,8 @@ def test_who_may_not_watch_is_told_why(database: TestDatabase) -> None:
                 (other, buyer, 404),
                 ("00000000-0000-0000-0000-000000000000", member, 404),
                 ("seats", member, 400),
-                (draft, member, 400),
+                (draft, member, 404),
+                (draft, made.admin, 400),
             ]
             base = str(made.client.base_url).replace("http", "ws").rstrip("/")
             for event_id, headers, status in cases:

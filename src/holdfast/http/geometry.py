@@ -7,13 +7,12 @@ from litestar.params import FromPath, FromQuery
 from litestar.types import ControllerRouterHandler
 
 from holdfast.http.auth import call_of, path_id
+from holdfast.http.negotiation import BINARY, JSON, accepts_gzip, names_tag, prefers_binary
 from holdfast.http.services import services
 from holdfast.live.geometry_service import Form
 
 AnyRequest = Request[Any, Any, Any]
 
-BINARY = "application/octet-stream"
-JSON = "application/json"
 FOREVER = "private, max-age=31536000, immutable"
 VARY = "Accept, Accept-Encoding, Authorization, X-API-Key"
 
@@ -46,40 +45,6 @@ async def geometry(
         headers["Content-Encoding"] = "gzip"
     body = await found.body(known, form, gzipped=gzipped)
     return Response(body, media_type=BINARY if form is Form.BINARY else JSON, headers=headers)
-
-
-def weights(header: str) -> dict[str, float]:
-    """What is named in an Accept header of any kind, with its weight; what cannot be read has none."""
-    found: dict[str, float] = {}
-    for part in header.split(","):
-        name, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        weight = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    weight = float(parameter[2:])
-                except ValueError:
-                    weight = 0.0
-        if name:
-            found[name] = max(weight, found.get(name, 0.0))
-    return found
-
-
-def prefers_binary(accept: str) -> bool:
-    """Named, and not less wanted than JSON."""
-    wanted = weights(accept)
-    return wanted.get(BINARY, 0.0) > 0.0 and wanted[BINARY] >= wanted.get(JSON, 0.0)
-
-
-def accepts_gzip(accept_encoding: str) -> bool:
-    wanted = weights(accept_encoding)
-    return wanted.get("gzip", wanted.get("*", 0.0)) > 0.0
-
-
-def names_tag(if_none_match: str, tag: str) -> bool:
-    """By the weak comparison, as If-None-Match is meant."""
-    named = [part.strip().removeprefix("W/") for part in if_none_match.split(",")]
-    return tag in named or named == ["*"]
 
 
 ROUTES: list[ControllerRouterHandler] = [geometry]

@@ -16,11 +16,13 @@ from holdfast.accounts.principal import Call, Principal
 from holdfast.http.api import SECURITY_HEADERS
 from holdfast.http.auth import path_id, require_scope
 from holdfast.http.live_connection import LiveConnection
+from holdfast.http.negotiation import BINARY, JSON, accepts_gzip, names_tag, prefers_binary
 from holdfast.http.problem import problem_answer, request_id_of
 from holdfast.http.services import Services, services
 from holdfast.kernel.errors import EventNotAvailable, EventNotFound, Refusal, Unauthorized
 from holdfast.live.codec import Frame
 from holdfast.seating.event import EventStatus
+from holdfast.seating.sight import may_see
 from holdfast.seating.view import EventView
 
 AnyRequest = Request[Any, Any, Any]
@@ -54,10 +56,8 @@ async def viewer(connection: AnyRequest | AnySocket, access_token: str | None) -
 async def watched_event(found: Services, principal: Principal, event_id: str) -> EventView:
     """The event as this viewer may see it: one with an inventory, and a guest's own."""
     wanted = path_id("event_id", event_id)
-    if principal.guest_event_id is not None and principal.guest_event_id != wanted:
-        raise EventNotFound
     view = await found.catalogue.event(principal.organization_id, wanted)
-    if view is None:
+    if view is None or not may_see(Call(principal=principal), view.id, view.status):
         raise EventNotFound
     if view.status is EventStatus.DRAFT:
         raise EventNotAvailable("The event has not been published yet.", current_status=view.status.value)
@@ -195,9 +195,6 @@ async def _until_left(socket: AnySocket, sink: QueueSink) -> None:
 
 
 # The snapshot -----------------------------------------------------------------------------------------------------
-BINARY = b"application/octet-stream"
-
-
 @get("/api/events/{event_id:str}/availability", summary="The state of every seat")
 async def availability(
     request: AnyRequest, event_id: FromPath[str], access_token: FromQuery[str | None] = None
@@ -206,26 +203,20 @@ async def availability(
     found = services(request)
     view = await watched_event(found, await viewer(request, access_token), event_id)
     taken = await found.availability.snapshot(view)
-    accept = request.headers.get("accept", "")
-    binary = "application/octet-stream" in accept
+    binary = prefers_binary(request.headers.get("accept", ""))
     body = taken.binary if binary else taken.json
-    tag = f'W/"{taken.tag}-{"b" if binary else "j"}"'.encode()
-    headers = [(b"etag", tag), (b"cache-control", b"private, no-cache"), (b"vary", b"accept, accept-encoding")]
-    known = [part.strip() for part in request.headers.get("if-none-match", "").split(",")]
-    if tag.decode() in known or tag.decode().removeprefix("W/") in known:
+    tag = f'"{taken.tag}-{"b" if binary else "j"}"'
+    headers = [
+        (b"etag", b"W/" + tag.encode()),
+        (b"cache-control", b"private, no-cache"),
+        (b"vary", b"accept, accept-encoding, authorization, x-api-key"),
+    ]
+    if names_tag(request.headers.get("if-none-match", ""), tag):
         return _bytes(304, headers, b"")
-    headers.append((b"content-type", BINARY if binary else b"application/json"))
-    if _takes_gzip(request.headers.get("accept-encoding", "")):
+    headers.append((b"content-type", (BINARY if binary else JSON).encode()))
+    if accepts_gzip(request.headers.get("accept-encoding", "")):
         return _bytes(200, [*headers, (b"content-encoding", b"gzip")], body.gzipped)
     return _bytes(200, headers, body.plain)
-
-
-def _takes_gzip(accepted: str) -> bool:
-    for part in accepted.lower().split(","):
-        name, _, quality = part.strip().partition(";")
-        if name.strip() in ("gzip", "*"):
-            return quality.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
 
 
 def _bytes(status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> ASGIApp:

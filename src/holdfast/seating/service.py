@@ -51,6 +51,7 @@ from holdfast.seating.event import (
 from holdfast.seating.layout import Layout
 from holdfast.seating.policy import SeatingPolicy, apply_overrides, zone_conflicts
 from holdfast.seating.refusals import EventChanged, SeatNotBlocked
+from holdfast.seating.sight import may_see
 from holdfast.seating.validate import LayoutInvalid, parse_layout
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
@@ -245,7 +246,7 @@ class SeatingService:
 
     async def get_event(self, call: Call, event_id: UUID) -> EventAnswer:
         stored = await self._stored_event(call, event_id)
-        if not _may_see(call, stored.event.id, stored.event.status):
+        if not may_see(call, stored.event.id, stored.event.status):
             raise EventNotFound
         view = await self._seen_event(call, event_id)
         return _event_answer(stored.event, view.layout)
@@ -429,7 +430,7 @@ class SeatingService:
     async def _seen_event(self, call: Call, event_id: UUID) -> EventView:
         """The event, if the caller may see it; otherwise it does not exist."""
         view = await self._catalogue.event(call.organization_id, event_id)
-        if view is None or not _may_see(call, view.id, view.status):
+        if view is None or not may_see(call, view.id, view.status):
             raise EventNotFound
         return view
 
@@ -500,13 +501,6 @@ def _inventory_layout(view: EventView, stored: events.StoredEvent) -> Layout:
 # Who may ------------------------------------------------------------------------------------------------------
 def _is_buyer(call: Call) -> bool:
     return call.principal.role is Role.CUSTOMER
-
-
-def _may_see(call: Call, event_id: UUID, status: EventStatus) -> bool:
-    guest_of = call.principal.guest_event_id
-    if guest_of is not None and guest_of != event_id:
-        return False
-    return status in ON_SALE or not _is_buyer(call)
 
 
 def _require_blocker(call: Call) -> None:
