@@ -17,6 +17,7 @@ from litestar.types import ControllerRouterHandler
 from prometheus_client import REGISTRY
 
 from holdfast.http import api, system
+from holdfast.http.api import _Lines
 from holdfast.logs import configure_logs
 from holdfast.store.embedded import ValkeyServer
 from holdfast.store.feed import Feed
@@ -314,3 +315,14 @@ def test_the_viewer_works_without_inline_script_and_without_the_internet(databas
             assert (await w.client.get("/docs/api.py")).status_code == 404
 
     asyncio.run(run())
+
+
+def test_when_everything_is_slow_only_so_many_lines_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("holdfast.http.api.time.monotonic", lambda: now)
+    lines = _Lines(3)
+    assert [lines.one_more() for _ in range(5)] == [True, True, True, False, False]
+    now = 101.0
+    assert lines.one_more()
+    assert lines.left_out() == {"left_out": 2}
+    assert lines.left_out() == {}

@@ -150,9 +150,37 @@ def _note(scope: Scope, status: int, seconds: float) -> None:
     # By the route, not the path: there are as many paths as seats.
     route = scope.get("path_template") or "unknown"
     SECONDS.observe(seconds, method if method in METHODS else "other", route, str(status))
-    if seconds >= SLOW_S or status >= 500:
+    if (seconds >= SLOW_S or status >= 500) and _LINES.one_more():
         write = log.error if status >= 500 else log.warning
-        write("request_slow_or_failed", method=method, route=route, status=status, duration_ms=round(seconds * 1000))
+        said = {"method": method, "route": route, "status": status, "duration_ms": round(seconds * 1000)}
+        write("request_slow_or_failed", **said, **_LINES.left_out())
+
+
+class _Lines:
+    """When everything is slow, a line for each makes it slower: so many a second, and how many were left out."""
+
+    def __init__(self, a_second: int) -> None:
+        self._a_second = a_second
+        self._second = 0
+        self._written = 0
+        self._unsaid = 0
+
+    def one_more(self) -> bool:
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._written = second, 0
+        self._written += 1
+        if self._written > self._a_second:
+            self._unsaid += 1
+            return False
+        return True
+
+    def left_out(self) -> dict[str, int]:
+        unsaid, self._unsaid = self._unsaid, 0
+        return {"left_out": unsaid} if unsaid else {}
+
+
+_LINES = _Lines(20)
 
 
 def _dressed(headers: Any, own: tuple[bytes, bytes]) -> list[tuple[bytes, bytes]]:
