@@ -2,9 +2,11 @@
 
 import gzip
 import http.client
+import random
 import statistics
 import time
 from collections.abc import Callable
+from uuid import UUID
 
 from holdfast.bench.progress import Progress
 from holdfast.bench.report import Measured, Quantity, Ratio, at_most
@@ -49,24 +51,36 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
             Quantity("hello", [1000 * s for s in rounds["hello"]], "ms"),
         ],
         [],
-        [f"{TAKEN_SHARE:.0%} of the seats are held or sold, scattered at random: what compresses worst."],
+        [
+            f"{TAKEN_SHARE:.0%} of the parties have bought: one to five seats side by side. Seats scattered at random, which"
+            " nobody buys, pack to 17 to 20 kB: their disorder alone is 12 to 16."
+        ],
     )
 
 
 def _sell(stand: Stand, event: OnSale) -> None:
-    """As the owner, and told through the outbox."""
+    """Parties of one to five side by side, as people come. As the owner, and told through the outbox."""
+    chance = random.Random(5)
+    taken: list[int] = []
+    at = 0
+    while at < len(event.seats):
+        party = chance.randint(1, 5)
+        if chance.random() < TAKEN_SHARE:
+            taken += range(at, min(at + party, len(event.seats)))
+        at += party
     stand.sql(
-        f"""
-        SELECT setseed(0.5);
+        """
         WITH taken AS (
           UPDATE event_seats SET state = 'sold', sold_at = holdfast_now(), version = version + 1
-          WHERE event_id = '{event.id}' AND random() < {TAKEN_SHARE}
+          WHERE event_id = $1 AND ordinal = ANY ($2::integer[])
           RETURNING organization_id, event_id, ordinal, version)
         INSERT INTO outbox (organization_id, at, kind, event_id, actor, state, ordinals, versions, hold_ids)
         SELECT organization_id, holdfast_now(), 'SeatSold', event_id, 'SYSTEM', 'sold', array_agg(ordinal),
           array_agg(version), array_agg(NULL::uuid)
         FROM taken GROUP BY organization_id, event_id
-        """  # noqa: S608 - our own constants
+        """,
+        UUID(event.id),
+        taken,
     )
 
 

@@ -1,9 +1,9 @@
 """The snapshot of an event's seats, served from memory: made once a change, at most every so often, for all who ask."""
 
 import asyncio
-import gzip
 import hashlib
 import time
+import zlib
 from collections import OrderedDict
 from uuid import UUID
 
@@ -19,7 +19,12 @@ KEPT = 64
 YOUNG_S = 0.1
 """A snapshot younger than this is good enough: whoever has it hears of what changed since on the live stream."""
 THREAD_FROM_SEATS = 10_000
-GZIP_LEVEL = 5
+GZIP_LEVEL = 6
+STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)
+"""Parties that sit together repeat, and repetitions pack well; of seats scattered at random there are none to be found."""
+SHARE = 10
+"""And so many times as long as it took to make one: packing a hundred thousand seats takes a while, and is not repeated at
+every change."""
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -32,7 +37,7 @@ class Taken(msgspec.Struct, frozen=True):
 
     tag: str
     revision: int
-    made_at: float
+    good_until: float
     binary: Body
     json: Body
 
@@ -49,7 +54,7 @@ class Availability:
         known = self._taken.get(view.id)
         if known is not None and known[0] is event:
             taken = known[1]
-            if taken.revision == event.revision or time.monotonic() - taken.made_at < YOUNG_S:
+            if taken.revision == event.revision or time.monotonic() < taken.good_until:
                 return taken
         task = self._taking.get(view.id)
         if task is None:
@@ -58,7 +63,7 @@ class Availability:
         return await asyncio.shield(task)
 
     async def _take(self, event: HotEvent) -> Taken:
-        place, revision, made_at = self._live.place(), event.revision, time.monotonic()
+        place, revision, began = self._live.place(), event.revision, time.monotonic()
         states, types = event.states.copy(), event.types.copy()
         hold_types, pools = list(event.hold_types), self._live.pools(event)
 
@@ -67,7 +72,8 @@ class Availability:
             tag = hashlib.blake2b(said, digest_size=12).hexdigest()
             binary = codec.encode_snapshot(place.mark, states, types, hold_types, pools, str(place))
             json = codec.encode_json_snapshot(str(event.event_id), str(place), states, types, hold_types, pools)
-            return Taken(tag, revision, made_at, _body(binary), _body(json))
+            bodies = _body(binary), _body(json)
+            return Taken(tag, revision, began + YOUNG_S + SHARE * (time.monotonic() - began), *bodies)
 
         taken = make() if len(states) < THREAD_FROM_SEATS else await asyncio.to_thread(make)
         self._taken[event.event_id] = (event, taken)
@@ -78,4 +84,9 @@ class Availability:
 
 
 def _body(plain: bytes) -> Body:
-    return Body(plain, gzip.compress(plain, GZIP_LEVEL, mtime=0))
+    return Body(plain, min((_gzip(plain, strategy) for strategy in STRATEGIES), key=len))
+
+
+def _gzip(plain: bytes, strategy: int) -> bytes:
+    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31, zlib.DEF_MEM_LEVEL, strategy)
+    return packer.compress(plain) + packer.flush()
