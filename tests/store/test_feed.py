@@ -225,3 +225,18 @@ def test_nothing_is_trusted_that_was_not_looked_at_for_a_second(
         assert ground.feed.trusted_until > loop.time()
 
     run(database, check)
+
+
+def test_a_feed_that_is_stopped_in_the_moment_of_news_stops(database: TestDatabase) -> None:
+    """A timeout of Python 3.11 can lose a cancellation that comes in the same turn as what was waited for."""
+
+    async def check(ground: Ground) -> None:
+        for n in range(60):
+            feed = Feed(ground.database, [PostgresWakeups(ground.database, database.app)])
+            await feed.start()
+            await asyncio.sleep(0.001 * (n % 5))
+            feed.announce()
+            async with asyncio.timeout(5):
+                await feed.close()
+
+    run(database, check, follow=False)

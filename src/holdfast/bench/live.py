@@ -1,11 +1,12 @@
 """Live: how soon another process knows of a hold and its viewers see it; and thousands of viewers on one process."""
 
-import asyncio
 import http.client
 import random
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -84,7 +85,6 @@ def _two_processes(stand: Stand, event: OnSale, holds: int) -> tuple[list[float]
     refused: list[float] = []
     seen: list[float] = []
     chosen = random.sample(range(len(event.seats)), holds)
-    stand.run(asyncio.sleep(0))
     viewer = _Viewer(stand.servers[SECOND].port, event.id, tokens[0])
     try:
         for n, ordinal in enumerate(chosen):
@@ -125,17 +125,16 @@ class _Viewer:
     """On a socket of its own, read by a thread that notes when a seat was seen."""
 
     def __init__(self, port: int, event_id: str, token: str) -> None:
-        import socket
-        import threading
-
         self._link = socket.create_connection(("127.0.0.1", port))
         line = f"GET /api/events/{event_id}/live HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n"
         self._link.sendall(line.encode())
         self._stream = EventStream()
         self._seen: dict[int, float] = {}
         self.seen_at = 0.0
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
+        self._watching = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+        if not self._watching.wait(10):
+            raise StandFailed("the live stream did not begin")
 
     def _read(self) -> None:
         while True:
@@ -147,6 +146,7 @@ class _Viewer:
             if not piece:
                 return
             for kind, _, data in self._stream.feed(piece):
+                self._watching.set()
                 if kind == "seats":
                     for ordinal in msgspec.json.decode(data).get("ordinals", []):
                         self._seen.setdefault(ordinal, now)

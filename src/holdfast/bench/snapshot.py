@@ -23,7 +23,7 @@ def measure(stand: Stand, event: OnSale, scale: Scale, progress: Progress) -> Me
     stand.refill()
     progress.say("a sale half over")
     _sell(stand, event)
-    time.sleep(1.0)
+    stand.notify()
     path, token = f"/api/events/{event.id}/availability", stand.guests(event, 1)[0]
     common = {"authorization": f"Bearer {token}", "accept": "application/octet-stream"}
     connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=60)

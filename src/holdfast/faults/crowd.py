@@ -60,7 +60,8 @@ class Crowd:
     async def pause(self, seconds: float) -> None:
         """Cut short when the crowd is to go home."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._over.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._over.wait()
 
 
 def _pick(house: House, dice: random.Random) -> int:

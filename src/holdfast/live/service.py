@@ -231,7 +231,8 @@ class LiveService:
             if topic.event.revision != topic.counted_revision:
                 left_s = max(0.0, topic.counted_at + OCCUPANCY_GAP_S - time.monotonic())
             try:
-                await asyncio.wait_for(topic.dirty.wait(), left_s)
+                async with asyncio.timeout(left_s):
+                    await topic.dirty.wait()
             except TimeoutError:
                 pass
             else:

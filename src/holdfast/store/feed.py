@@ -122,7 +122,8 @@ class Feed:
         failing_since: float | None = None
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), POLL_S)
+                async with asyncio.timeout(POLL_S):  # not wait_for, which may lose a cancellation (Python 3.11)
+                    await self._news.wait()
             self._news.clear()
             began = time.monotonic()
             try:

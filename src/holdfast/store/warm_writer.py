@@ -97,7 +97,8 @@ class WarmWriter:
     async def _keep(self) -> None:
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), RENEW_S)
+                async with asyncio.timeout(RENEW_S):
+                    await self._news.wait()
             self._news.clear()
             try:
                 if time.monotonic() - self._renewed_at >= RENEW_S:
