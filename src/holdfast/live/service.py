@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from prometheus_client import Counter, Gauge
 
 from holdfast.kernel.errors import Overloaded
+from holdfast.kernel.tasks import end_tasks
 from holdfast.live import codec
 from holdfast.live.codec import Frame, Place, ZoneLeft
 from holdfast.live.message import Message
@@ -106,9 +107,7 @@ class LiveService:
     async def close(self) -> None:
         tasks = [t.task for t in self._topics.values() if t.task is not None]
         tasks += [self._beating] if self._beating is not None else []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)
         for topic in self._topics.values():
             for sink in topic.sinks:
                 sink.close()

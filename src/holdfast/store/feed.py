@@ -13,6 +13,7 @@ from typing import Protocol
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
+from holdfast.kernel.tasks import end_tasks
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.feed import Cursor, News, cursor_now, high_mark, low_mark, read_news
 
@@ -97,9 +98,7 @@ class Feed:
             self._tasks.append(asyncio.create_task(self._call(), name="feed-call"))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(self._tasks)
 
     def announce(self) -> None:
         """This process has committed something: it looks, and tells the others to."""

@@ -16,6 +16,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from holdfast.kernel.ids import new_id
+from holdfast.kernel.tasks import end_tasks
 from holdfast.live.message import Message
 from holdfast.seating.layout import Layout
 from holdfast.seating.view import EventView
@@ -68,9 +69,7 @@ class WarmWriter:
 
     async def close(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await end_tasks([self._task])
 
     # The feed ----------------------------------------------------------------------------------------------------
     def learn(self, news: News) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import structlog
 from prometheus_client import Counter, Gauge
 
+from holdfast.kernel.tasks import end_tasks
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
 from holdfast.store.hot.event import HotEvent
@@ -186,10 +187,7 @@ class HotTier:
         return changed
 
     async def close(self) -> None:
-        tasks = list(self._loading.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(list(self._loading.values()))
 
 
 def _note(event: HotEvent, columns: SeatColumns, xid: int) -> Sequence[int]:

@@ -62,9 +62,11 @@ class Breaker:
                     return None
                 answer = await work()
         except (TimeoutError, RedisTimeout):
+            _heed_cancellation()
             self._failed(command, "timeout", "no answer in time", probing)
             return None
         except Exception as error:
+            _heed_cancellation()
             if not isinstance(error, RedisError | OSError):
                 log.exception("warm_tier_call_failed", command=command)  # not the server's fault: a mistake of ours
             self._failed(command, "failed", str(error) or type(error).__name__, probing)
@@ -98,3 +100,10 @@ class Breaker:
             OPEN.set(1)
         self._pause_s = min(PAUSE_LONGEST_S, self._pause_s * 2 or PAUSE_FIRST_S)
         self._next_probe = self._clock() + self._pause_s
+
+
+def _heed_cancellation() -> None:
+    """The client makes an error of its own out of a cancellation that comes in the middle of a command."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
