@@ -275,7 +275,8 @@ def test_serve_answers_and_stops_on_a_signal_leaving_no_process(begun: Begun, nu
     folder = begun.folder
     with serving(folder) as server:
         assert server.get("/healthz") == (200, {"status": "ok"})
-        assert server.get("/readyz") == (200, {"status": "ready"})
+        ready = {"status": "ready", "database": "ok", "feed": "fresh", "warm": "ok"}
+        assert server.get("/readyz") == (200, ready)
         assert server.end(number) == 0
         await_no_processes(folder, 1)
 
@@ -327,7 +328,7 @@ def test_what_one_command_makes_another_finds_while_serving_and_after_a_restart(
             *data,
         )
         assert done.returncode == 0, done.stderr + done.stdout
-        assert done.stdout.count("ok  ") == 6
+        assert done.stdout.count("ok  ") == 7
         table = holdfast("event", "show", event_id, *organization, *data).stdout
         assert "Stalls" in table
         exported = holdfast("layout", "export", stored["id"], *organization, *data)

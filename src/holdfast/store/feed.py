@@ -91,6 +91,7 @@ class Feed:
     async def start(self) -> None:
         with suppress(Exception):  # a database that is away now is looked for by the reader
             await self._begin()
+        self._news.set()  # the first look is at once
         self._tasks = [asyncio.create_task(self._read(), name="feed-read")]
         for wakeups in self._wakeups:
             self._tasks.append(asyncio.create_task(wakeups.listen(self._news.set), name="feed-listen"))
