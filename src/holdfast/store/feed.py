@@ -90,8 +90,7 @@ class Feed:
     # Life --------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
         with suppress(Exception):  # a database that is away now is looked for by the reader
-            await self._begin()
-        self._news.set()  # the first look is at once
+            await self._look(time.monotonic())
         self._tasks = [asyncio.create_task(self._read(), name="feed-read")]
         for wakeups in self._wakeups:
             self._tasks.append(asyncio.create_task(wakeups.listen(self._news.set), name="feed-listen"))
