@@ -48,6 +48,7 @@ from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.fan_out_webhooks import FanOutWebhooks
 from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.forget_idempotency import ForgetIdempotency
+from holdfast.workers.forget_messages import ForgetMessages
 from holdfast.workers.forget_webhooks import ForgetWebhooks
 from holdfast.workers.loop import Duties, Duty
 from holdfast.workers.measure_sales import MeasureSales
@@ -165,7 +166,7 @@ class Application:
         deliver: DeliverWebhooks | None = None
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
-            housekeeping.append(ForgetIdempotency(database))
+            housekeeping += [ForgetIdempotency(database), ForgetMessages(database)]
             housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
             housekeeping += [MeasureSales(database, catalogue), AuditIsolation(database, warm)]
             deliver = DeliverWebhooks(

@@ -26,6 +26,13 @@ SELECT o.xid::text::bigint AS xid, o.ordinals, o.zone_no FROM outbox o
 WHERE o.organization_id = $1 AND o.event_id = $2 AND o.xid >= $3::text::xid8 ORDER BY o.xid LIMIT $4
 """
 
+# Across organizations, as the engine's role, which may delete nothing younger. The oldest have the lowest numbers.
+FORGET_OLD = """
+WITH oldest AS (SELECT organization_id, id, at FROM outbox ORDER BY xid LIMIT $1)
+DELETE FROM outbox o USING oldest f
+WHERE o.organization_id = f.organization_id AND o.id = f.id AND f.at < now() - interval '7 days' RETURNING 1
+"""
+
 
 class Queries(Protocol):
     async def fetch(self, query: str, *args: Any) -> list[Row]: ...
@@ -57,6 +64,11 @@ async def changed_since(
     """Transaction number, seats and zone of what was done to an event since; more than `limit` are not read."""
     rows = await tx.fetch(CHANGED_SINCE, organization_id, event_id, str(mark), limit)
     return [(row["xid"], row["ordinals"], row["zone_no"]) for row in rows]
+
+
+async def forget_messages(tx: Queries, limit: int) -> int:
+    """How many were a week old, and are gone."""
+    return len(await tx.fetch(FORGET_OLD, limit))
 
 
 def low_mark(cursor: Cursor) -> int:
