@@ -25,7 +25,8 @@ def test_every_measurement_brings_its_ratios(report: Report) -> None:
     for part in report.measured:
         for quantity in (*part.ratios, *part.figures):
             assert quantity.values, quantity.name
-            assert all(value > 0 for value in quantity.values if "CPU" not in quantity.name), quantity.name
+            least = 0 if "CPU" in quantity.name or part.title == "Live" else 1e-9  # viewers who are wrong: none
+            assert all(value >= least for value in quantity.values), quantity.name
 
 
 def test_goals_are_those_that_were_set(report: Report) -> None:

@@ -111,7 +111,7 @@ class Stampede:
             return None
         gate = seat.gate
         now = time.monotonic()
-        if now >= gate.until and not self._holds.reopen(gate, now):
+        if (now >= gate.until or not gate.event.loaded) and not self._holds.reopen(gate, now):
             return None
         event, ordinal = gate.event, seat.ordinal
         left_s = event.refused_until[ordinal] - now - self._clock.clock_ahead_s

@@ -120,6 +120,7 @@ class HotTier:
     def drop(self, key: EventKey, reason: str) -> None:
         event = self._events.pop(key, None)
         if event is not None:
+            event.loaded = False  # whoever still has it in hand must not go by it
             self._bytes -= event.size_bytes
             DROPPED.labels(reason).inc()
             self.on_drop(key)
