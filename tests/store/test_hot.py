@@ -306,6 +306,7 @@ def test_when_the_feed_is_lost_everything_is_read_anew(database: TestDatabase) -
             made.app.feed._lose()
             assert made.app.hot.events() == []
             assert (await made.reserve(0, buyer)).status_code == 201
+            await made.app.feed.caught_up()
             answer = await made.client.get(f"/api/events/{made.event_id}/availability", headers=buyer)
             assert answer.json()["data"]["states"][0] == "h"
 
