@@ -150,7 +150,7 @@ def test_another_process_is_called(database: TestDatabase) -> None:
                 await asyncio.sleep(0.001)
             took.append(asyncio.get_running_loop().time() - began)
         await other.close()
-        assert sorted(took)[5] < 0.1
+        assert sorted(took)[5] < 0.3  # by itself it would look each half second
 
     run(database, check, wakeups=True)
 

@@ -124,7 +124,7 @@ def test_one_that_is_only_stopped_is_not_waited_for(database: TestDatabase, tmp_
         try:
             begin = time.monotonic()
             deployment.keep_servers()
-            assert time.monotonic() - begin < 0.5
+            assert time.monotonic() - begin < 5
         finally:
             os.kill(server.pid, signal.SIGCONT)
 
