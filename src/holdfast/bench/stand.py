@@ -52,7 +52,7 @@ IN_THE_MIDDLE = """
 SELECT count(*) AS busy FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle'
 """
-NOTICED_S = 0.15
+NOTICED_S = 0.3
 """For the servers to take in what they are called to look at."""
 
 
@@ -142,10 +142,10 @@ class Stand:
 
     def refill(self) -> None:
         """Every seat free again, and nothing remembered of who had it: each round begins alike. The servers are told in
-        the one way they listen to, the outbox."""
+        the one way they listen to, the outbox; which is kept, because one that stands still has not read it yet."""
         self.sql(
             """
-            TRUNCATE holds, seat_state_events, audit_entries, outbox, occupancy_changes, occupancy_counts;
+            TRUNCATE holds, seat_state_events, audit_entries, occupancy_changes, occupancy_counts;
             WITH freed AS (
               UPDATE event_seats SET state = 'available', hold_id = NULL, hold_type = NULL, held_until = NULL,
                 locked_at = NULL, version = version + 1 WHERE state <> 'available'
