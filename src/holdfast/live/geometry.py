@@ -233,6 +233,8 @@ def _units(column: Sequence[float | None], scale: int) -> Sequence[int | None]:
 
 
 def _placed(units: Sequence[int | None], scale: int) -> list[float | None]:
+    if scale <= 0:
+        raise GeometryInvalid("the scale is not above 0")
     return [None if unit is None else unit / scale for unit in units]
 
 
