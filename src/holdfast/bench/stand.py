@@ -54,6 +54,9 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type 
 """
 NOTICED_S = 0.3
 """For the servers to take in what they are called to look at."""
+IDLE_CORES = 0.1
+"""What the product uses while nobody asks anything of it is below."""
+SETTLED_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -160,9 +163,18 @@ class Stand:
         self.notify()
 
     def notify(self) -> None:
-        """Calls the servers, as they call each other."""
+        """Calls the servers, as they call each other, and waits until they have taken in what is new. One that stood
+        still has to catch up with everything that was done meanwhile, which is not what a round measures."""
         self.sql("SELECT pg_notify($1, '')", CHANNEL)
-        time.sleep(NOTICED_S)
+        deadline = time.monotonic() + SETTLED_WITHIN_S
+        quiet = 0
+        while quiet < 2:
+            before = self.meter.read()
+            time.sleep(NOTICED_S)
+            spent = self.meter.between(before, self.meter.read())
+            quiet = quiet + 1 if sum(spent.ours.values()) < IDLE_CORES * NOTICED_S else 0
+            if time.monotonic() > deadline:
+                raise StandFailed(f"the servers did not come to rest within {SETTLED_WITHIN_S:.0f} s: {spent.ours}")
 
     # The product, as its users see it ----------------------------------------------------------------------------
     def post(self, path: str, body: Any) -> Any:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.accounts.principal import Call, Principal, require_staff
+from holdfast.accounts.principal import Call, require_staff
 from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seconds_between, taken_seat
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.lifecycle import Actor, HoldStatus
@@ -173,20 +173,6 @@ class HoldsService:
             self._refusals.note(call, event_id, refusal)
             raise
         return True
-
-    def taken_at_once(self, principal: Principal, event_id: UUID, seat_id: UUID) -> tuple[EventView, Taken] | None:
-        """Whether somebody else has the seat, by what is in memory: a moment before anything else is done. None where
-        there is any doubt, about the seat or about the request."""
-        view = self._catalogue.peek(principal.organization_id, event_id)
-        if view is None or not view.on_sale() or not view.layout.all_public:
-            return None
-        if principal.guest_event_id is not None and principal.guest_event_id != event_id:
-            return None
-        ordinal = view.layout.seat_index.of(seat_id)
-        taken = None if ordinal is None else self._registry.peek(view, ordinal, principal.user_id)
-        if taken is None or self._over_limit(principal.user_id, 1, view.effective_policy.max_holds_per_user):
-            return None
-        return view, taken
 
     def _count(self, request: HoldRequest, placed: int) -> None:
         HOLDS.add(request.hold_type, by=placed)

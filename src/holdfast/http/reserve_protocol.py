@@ -9,7 +9,6 @@ Measured against the ordinary way in docs/decisions/0006.
 
 from time import perf_counter
 from typing import Any, Final
-from uuid import UUID
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -35,11 +34,10 @@ from holdfast.http.reserve_wire import (
     ids_of,
     is_reserve,
     lines,
-    refusal_lines,
 )
 from holdfast.http.services import Services
 from holdfast.http.stampede import KnownRest, Stampede
-from holdfast.kernel.errors import Refusal
+from holdfast.kernel.errors import Refusal, SeatHeldByAnother, SeatNotAvailable
 from holdfast.seating.view import EventView
 
 BODY_LIMIT: Final = 4096
@@ -262,12 +260,6 @@ class _ReserveProtocol(LiveConnection):
             self._learn(cycle, known, principal)
         event_id, seat_id = ids
         request_id = chosen_request_id(known.get(b"x-request-id"))
-        if (
-            cycle.keep_alive
-            and asks_plainly(cycle.body)
-            and self._refused_at_once(cycle, principal, event_id, seat_id, known, request_id)
-        ):
-            return True
 
         def answer(view: EventView, outcome: Held | Refusal) -> None:
             if isinstance(outcome, Held):
@@ -283,31 +275,14 @@ class _ReserveProtocol(LiveConnection):
                 seats=(seat_id,), hold_type=wanted.hold_type, source=wanted.source, endpoint_ttl_s=NATIVE_RESERVE_TTL_S
             )
             return self._services.holds.submit(call, event_id, asked, answer)
+        except (SeatHeldByAnother, SeatNotAvailable) as refusal:
+            if cycle.keep_alive and asks_plainly(cycle.body):
+                self._stampede.learn_seat(b"POST " + self.url + VERSION, principal, event_id, seat_id)
+            self._answer_problem(cycle, refusal, request_id)
+            return True
         except Exception as error:
             self._answer_problem(cycle, error, request_id)
             return True
-
-    def _refused_at_once(
-        self,
-        cycle: _ShortCycle,
-        principal: Principal,
-        event_id: UUID,
-        seat_id: UUID,
-        known: dict[bytes, bytes],
-        request_id: str,
-    ) -> bool:
-        """The answer of a stampede: the seat is somebody else's, which this process knows already."""
-        services = self._services
-        found = services.holds.taken_at_once(principal, event_id, seat_id)
-        if found is None:
-            return False
-        view, taken = found
-        if services.refusals.count_taken(taken.state):
-            services.holds.note_taken(self._call(principal, known, request_id), view, taken)
-        self._stampede.learn_seat(b"POST " + self.url + VERSION, principal, event_id, seat_id, taken.ordinal)
-        before, behind = refusal_lines(seat_id, taken.state, taken.expires_in)
-        self._send(cycle, b"%b%b\r\n%b%b" % (before, request_id.encode(), self._default_lines(), behind[2:]))
-        return True
 
     def _call(self, principal: Principal, known: dict[bytes, bytes], request_id: str) -> Call:
         proxies = self._services.settings.trusted_proxies

@@ -91,9 +91,10 @@ class Stampede:
                 self.rests.clear()
             self.rests[raw] = rest
 
-    def learn_seat(self, line: bytes, principal: Principal, event_id: UUID, seat_id: UUID, ordinal: int) -> None:
+    def learn_seat(self, line: bytes, principal: Principal, event_id: UUID, seat_id: UUID) -> None:
         gate = self._holds.gate(principal.organization_id, event_id)
-        if gate is not None:
+        ordinal = None if gate is None else gate.view.layout.seat_index.of(seat_id)
+        if gate is not None and ordinal is not None:
             if len(self._seats) >= KNOWN_MAX:
                 self._seats.clear()
             self._seats[line] = KnownSeat(gate, ordinal, seat_id)

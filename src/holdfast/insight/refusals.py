@@ -29,11 +29,6 @@ class RefusalAudit:
             return
         self.keep(call, event_id, refusal)
 
-    def count_taken(self, state: str) -> bool:
-        """Counts the refusal of a seat that is taken; answers whether the sample wants it kept."""
-        REFUSALS.add("seat_held_by_another_user" if state == "held" else "seat_not_available")
-        return self.sampled()
-
     def sampled(self) -> bool:
         return self._sample >= 1.0 or random.random() < self._sample
 

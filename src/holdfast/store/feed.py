@@ -20,7 +20,7 @@ from holdfast.store.postgres.feed import Cursor, News, cursor_now, high_mark, lo
 log = structlog.get_logger(__name__)
 
 POLL_S = 0.5
-GAP_S = 0.008
+GAP_S = 0.016
 """Between two looks: what is committed meanwhile is read together."""
 CALL_GAP_S = 0.02
 TRUSTED_S = 1.0

@@ -8,7 +8,8 @@ and the holds of every event on sale are written anew.
 import asyncio
 import time
 from collections import deque
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -37,6 +38,10 @@ RENEW_S = 0.4
 REPLAY_MAX = 20_000
 """Transactions behind: more than these are not replayed, everything is written anew."""
 QUEUE_MAX = 5_000
+MESSAGES_AT_ONCE = 200
+"""Between two parts the process sees to its buyers."""
+GAP_S = 0.04
+"""Between two writes: a call costs as much as ten holds in it."""
 
 LEADING = Gauge("holdfast_warm_writer", "Whether this process writes the warm tier (1) or another does (0)")
 REBUILT = Counter("holdfast_warm_rebuilds_total", "Times the warm tier was written anew", ["reason"])
@@ -104,6 +109,7 @@ class WarmWriter:
                     await self._renew()
                 if self._leading and self._queue:
                     await self._write()
+                    await asyncio.sleep(GAP_S)
             except Exception as error:
                 log.warning("warm_writer_failed", error=repr(error))
                 self._step_down()
@@ -128,12 +134,15 @@ class WarmWriter:
             now = await cursor_now(connection)
         if cursor is None or not _within_reach(cursor, now):
             REBUILT.labels("lost" if cursor is None else "behind").inc()
-            await self._rebuild()
+            async with self._lease_kept():
+                await self._rebuild()
         else:
             async with self._database.connection() as connection:
                 news = await read_news(connection, cursor)
             now = news.cursor
-            if news.messages and not await self._apply(news.messages):
+            async with self._lease_kept():
+                done = await self._apply(news.messages)
+            if not done:
                 self._step_down()
                 return
         await self._advance(cursor, now)
@@ -148,14 +157,29 @@ class WarmWriter:
             if view is not None:
                 await self._reconciler.rebuild_warm(view)
                 await self._show_layout(view)
-            if time.monotonic() - self._renewed_at >= RENEW_S:
+
+    @asynccontextmanager
+    async def _lease_kept(self) -> AsyncIterator[None]:
+        """Around long work, which is worth nothing if the lease runs out before its end."""
+
+        async def keep() -> None:
+            while True:
+                await asyncio.sleep(RENEW_S)
                 await self._warm.lead(self._me, LEASE_MS)
                 self._renewed_at = time.monotonic()
+
+        keeping = asyncio.create_task(keep(), name="warm-writer-lease")
+        try:
+            yield
+        finally:
+            await end_tasks([keeping])
 
     async def _write(self) -> None:
         messages, upto = list(self._queue), self._seen
         self._queue.clear()
-        if not await self._apply(messages):
+        async with self._lease_kept():
+            done = await self._apply(messages)
+        if not done:
             self._step_down()
             return
         assert upto is not None
@@ -169,9 +193,10 @@ class WarmWriter:
             if view is not None:
                 layouts[event_id] = view.layout
                 views.append(view)
-        now = datetime.fromtimestamp(self._feed.database_now(), UTC)
-        if not await self._warm.apply(messages, layouts, now):
-            return False
+        for at in range(0, len(messages), MESSAGES_AT_ONCE):
+            now = datetime.fromtimestamp(self._feed.database_now(), UTC)
+            if not await self._warm.apply(messages[at : at + MESSAGES_AT_ONCE], layouts, now):
+                return False
         for view in views:
             await self._show_layout(view)
         return True

@@ -22,8 +22,9 @@ from holdfast.store.redis.warm_hold import WarmHold
 BATCH_MAX = 128
 """Holds that one call of the script writes or removes at most."""
 
+BEGAN = "SeatReserved"
 EXTENDED = "SeatHoldExtended"
-BEGINS = frozenset(("SeatReserved", EXTENDED))
+BEGINS = frozenset((BEGAN, EXTENDED))
 
 ENDED, SEATS, PLACES = 1, 2, 3
 _WIDTHS = {ENDED: 5, SEATS: 5, PLACES: 3}
@@ -81,10 +82,15 @@ def pack(batch: Batch, now: datetime, *, lease_end_ms: int = 0, moved: bool) -> 
 class _Moves:
     """What became of one event's seats and places."""
 
-    __slots__ = ("_created", "_ended", "_places", "_seat_uuids", "_seats")
+    __slots__ = ("_created", "_ended", "_messages", "_named", "_places", "_repeated", "_seat_uuids", "_seats")
 
     def __init__(self, layout: Layout | None) -> None:
         self._seat_uuids = b"" if layout is None else layout.seat_uuids
+        self._messages: list[Message] = []
+        """Of seats."""
+        self._named: set[int] = set()
+        self._repeated: set[int] = set()
+        """Seats that more than one message names."""
         self._seats: dict[int, tuple[int, Message, int]] = {}
         """By ordinal: the newest version, its message, and the position there."""
         self._places: dict[UUID, tuple[Message, int]] = {}
@@ -94,11 +100,26 @@ class _Moves:
         """When holds began that were extended since."""
 
     def note(self, message: Message) -> None:
-        begins = message.kind in BEGINS
-        ordinals = message.ordinals
-        if ordinals is None:
-            self._note_places(message, begins)
+        if message.ordinals is None:
+            self._note_places(message, message.kind in BEGINS)
             return
+        self._messages.append(message)
+        self._repeated |= self._named.intersection(message.ordinals)
+        self._named.update(message.ordinals)
+
+    def _is_whole(self, message: Message) -> bool:
+        """Holds that began, and nothing else is told of their seats: by far the most of all messages."""
+        ordinals = message.ordinals or ()
+        return (
+            message.kind == BEGAN
+            and 16 * max(ordinals, default=0) < len(self._seat_uuids)
+            and self._repeated.isdisjoint(ordinals)
+            and len(message.hold_ids) == len(message.user_ids) == len(ordinals)
+        )
+
+    def _note_seats(self, message: Message) -> None:
+        begins = message.kind in BEGINS
+        ordinals = message.ordinals or []
         seats = self._seats
         for i, (ordinal, version) in enumerate(zip(ordinals, message.versions, strict=True)):
             known = seats.get(ordinal)
@@ -133,6 +154,26 @@ class _Moves:
             self._created[hold_id] = message.at
 
     def runs(self, now: datetime) -> list[Run]:
+        whole: list[Run] = []
+        for message in self._messages:
+            header = self._header(message, 0, now) if self._is_whole(message) else None
+            if header is None:
+                self._note_seats(message)
+            else:
+                whole.append((SEATS, header, self._columns(message)))
+        return [*self._runs_of_seats(now), *whole]
+
+    def _columns(self, message: Message) -> list[Any]:
+        ordinals = message.ordinals or []
+        values: list[Any] = [None] * (5 * len(ordinals))
+        values[0::5] = message.hold_ids
+        values[1::5] = [self._seat(ordinal) for ordinal in ordinals]
+        values[2::5] = [user_id or "" for user_id in message.user_ids]
+        values[3::5] = ordinals
+        values[4::5] = message.versions
+        return values
+
+    def _runs_of_seats(self, now: datetime) -> list[Run]:
         headers: dict[Any, list[Any] | None] = {}
         begun: dict[Any, list[Any]] = {}
         ended: list[Any] = []

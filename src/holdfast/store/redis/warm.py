@@ -85,7 +85,7 @@ class Warm:
         by_organization: dict[UUID, list[Batch]] = {}
         for batch in batches_of(messages, layouts, now):
             by_organization.setdefault(batch.organization_id, []).append(batch)
-        return await self._write_all(by_organization.values(), now, lease_end_ms=self._lease_end_ms or 0, moved=True)
+        return await self._write_all(by_organization.values(), now, moved=True)
 
     async def add(self, organization_id: UUID, holds: Sequence[WarmHold], now: datetime) -> bool:
         """Puts holds where they belong, over what stands there. Leaves the bitmap as it is."""
@@ -229,14 +229,14 @@ class Warm:
         return [self.keys.writer, self.keys.cursor]
 
     # Calls -------------------------------------------------------------------------------------------------------
-    async def _write_all(
-        self, organizations: Iterable[Sequence[Batch]], now: datetime, *, lease_end_ms: int = 0, moved: bool
-    ) -> bool:
-        if lease_end_ms < 0:
-            return False
+    async def _write_all(self, organizations: Iterable[Sequence[Batch]], now: datetime, *, moved: bool) -> bool:
+        """What has moved is written by whoever leads; other holds by anybody."""
 
         async def write(batches: Sequence[Batch]) -> bool:
             for batch in batches:
+                lease_end_ms = (self._lease_end_ms or 0) if moved else 0  # put off meanwhile, or lost
+                if lease_end_ms < 0:
+                    return False
                 packed = pack(batch, now, lease_end_ms=lease_end_ms, moved=moved)
                 if await self._run("apply" if moved else "add", APPLY_MOVES, batch.organization_id, packed) != 1:
                     return False

@@ -116,14 +116,49 @@ local function end_holds(event, holds_key, values, bits)
   call_with(keys, 'DEL')
 end
 
+-- Holds that began together differ in three fields: a whole meta is put together once, and copied with its end.
+local TOGETHER = 3
+
+local function template_of(event, header, count)
+  local held_until, _, _, ttl_ms, created_at, source, hold_type, extended = unpack(header)
+  if count < TOGETHER or extended == 1 or created_at == '' then
+    return nil
+  end
+  local key = prefix .. ':template'
+  call('HSET', key, 'seat_id', '', 'user_id', '', 'event_id', event, 'held_until', held_until,
+    'status', 'active', 'source', source, 'hold_type', hold_type, 'version', 0, 'created_at', created_at)
+  if ttl_ms > 0 then
+    call('PEXPIRE', key, ttl_ms)
+  end
+  return key
+end
+
+local function write_meta(key, seat, user, event, version, header)
+  local held_until, _, _, ttl_ms, created_at, source, hold_type = unpack(header)
+  call('HSET', key, 'seat_id', seat, 'user_id', user, 'event_id', event, 'held_until', held_until,
+    'status', 'active', 'source', source, 'hold_type', hold_type, 'version', version)
+  if created_at ~= '' then
+    call('HSET', key, 'created_at', created_at)
+  end
+  if ttl_ms > 0 then
+    call('PEXPIRE', key, ttl_ms)
+  else
+    call('PERSIST', key)
+  end
+end
+
 local function begin_seat_holds(event, holds_key, header, values, bits)
-  local held_until, score, expiry, ttl_ms, created_at, source, hold_type, extended = unpack(header)
-  local members = {}
-  for i = 1, #values, 5 do
-    local hold, seat, user, ordinal, version = unpack(values, i, i + 4)
-    local place, key = seat_key(seat), meta_key(hold)
-    local held = text_of(place)
-    local other = held and held:sub(1, 36)
+  local held_until, score, expiry, ttl_ms, _, _, _, extended = unpack(header)
+  local members, places = {}, {}
+  for i = 2, #values, 5 do
+    places[#places + 1] = seat_key(values[i])
+  end
+  local holders = call('MGET', unpack(places))
+  local template = template_of(event, header, #places)
+  for n, place in ipairs(places) do
+    local hold, seat, user, ordinal, version = unpack(values, 5 * n - 4, 5 * n)
+    local key = meta_key(hold)
+    local other = holders[n] and holders[n]:sub(1, 36)
     local outdated = false
     if other == hold or extended == 1 then
       local was = fields_of(key, 'held_until', 'user_id')
@@ -136,26 +171,26 @@ local function begin_seat_holds(event, holds_key, header, values, bits)
       outdated = is_newer(event, holds_key, other, seat, version)
     end
     if not outdated then
-      local n = #members
-      members[n + 1], members[n + 2] = score, seat .. ':' .. hold .. ':' .. user .. ':' .. held_until
-      if created_at ~= '' then
-        call('HSET', key, 'seat_id', seat, 'user_id', user, 'event_id', event, 'held_until', held_until,
-          'status', 'active', 'source', source, 'hold_type', hold_type, 'version', version, 'created_at', created_at)
+      local m = #members
+      members[m + 1], members[m + 2] = score, seat .. ':' .. hold .. ':' .. user .. ':' .. held_until
+      if template then
+        call('COPY', template, key, 'REPLACE')
+        call('HSET', key, 'seat_id', seat, 'user_id', user, 'version', version)
       else
-        call('HSET', key, 'seat_id', seat, 'user_id', user, 'event_id', event, 'held_until', held_until,
-          'status', 'active', 'source', source, 'hold_type', hold_type, 'version', version)
+        write_meta(key, seat, user, event, version, header)
       end
       if ttl_ms > 0 then
-        call('PEXPIRE', key, ttl_ms)
         call('SET', place, hold .. ':' .. user .. ':' .. expiry, 'PX', ttl_ms)
       else
-        call('PERSIST', key)
         call('SET', place, hold .. ':' .. user .. ':' .. expiry)
       end
       if ordinal >= 0 then
         set_bit(bits, ordinal, 1)
       end
     end
+  end
+  if template then
+    call('DEL', template)
   end
   call_with(members, 'ZADD', holds_key)
 end
