@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 POLL_S = 0.5
 GAP_S = 0.016
 """Between two looks: what is committed meanwhile is read together."""
-CALL_GAP_S = 0.02
+CALL_GAP_S = 0.05
 TRUSTED_S = 1.0
 """What was learned is good for so long after the look that brought it."""
 LOST_AFTER_S = 30.0

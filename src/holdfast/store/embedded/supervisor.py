@@ -201,6 +201,10 @@ class EmbeddedServer(ABC, Generic[AddressT]):
             self.stop()
             raise
 
+    def _environment(self) -> Mapping[str, str]:
+        """Besides the bare one."""
+        return {}
+
     def _launch(
         self, command: Sequence[str], home: Path, account: Account | None, lock: int
     ) -> subprocess.Popen[bytes]:
@@ -210,7 +214,7 @@ class EmbeddedServer(ABC, Generic[AddressT]):
             return subprocess.Popen(  # noqa: S603 - a program of our own dependency, without a shell's parsing
                 [*supervised_prefix(account), *command],
                 cwd=home,
-                env=_bare_environment(),
+                env={**_bare_environment(), **self._environment()},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -10,6 +10,7 @@ import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from ctypes.util import find_library
 from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import quote
@@ -62,6 +63,12 @@ class ValkeyServer(EmbeddedServer[ValkeyAddress]):
 
     def _prepare(self, account: Account | None, lock: int) -> None:
         make_home(self._folder.home, account)
+
+    def _environment(self) -> Mapping[str, str]:
+        """Valkey is made to run with jemalloc, but the wheel's is built without: where the system has the library, holds
+        are written with a third less work."""
+        jemalloc = find_library("jemalloc")
+        return {} if jemalloc is None else {"LD_PRELOAD": jemalloc}
 
     def _command(self, account: Account | None, socket_dir: str) -> Sequence[str]:
         in_home = socket_dir == str(self._folder.home)

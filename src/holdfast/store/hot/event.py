@@ -22,6 +22,7 @@ AVAILABLE, HELD = STATE_CODES[SeatState.AVAILABLE], STATE_CODES[SeatState.HELD]
 FOREVER = float("inf")
 BYTES_A_SEAT = 1 + 1 + 4 + 8 + 8 + 8 + 8
 _LOW_64 = (1 << 64) - 1
+_NOBODY = bytes(16)
 
 
 class ZoneCount:
@@ -40,6 +41,11 @@ class ZoneCount:
 def owner_key(user_id: UUID | None) -> int:
     """Half of a user's id is enough to tell that it is somebody else; 0 stands for nobody."""
     return 0 if user_id is None else user_id.int & _LOW_64
+
+
+def owner_keys(user_ids: Iterable[UUID | None]) -> NDArray[np.uint64]:
+    raw = b"".join([_NOBODY if user_id is None else user_id.bytes for user_id in user_ids])
+    return np.frombuffer(raw, ">u8")[1::2].astype(np.uint64)
 
 
 def unix(instant: datetime | None) -> float:
@@ -110,7 +116,7 @@ class HotEvent:
         if message.ordinals is None or message.state is None:
             return ()
         ordinals = np.array(message.ordinals, np.int64)
-        owners = np.fromiter(map(owner_key, message.user_ids or [None] * len(ordinals)), np.uint64, len(ordinals))
+        owners = owner_keys(message.user_ids) if message.user_ids else np.zeros(len(ordinals), np.uint64)
         return self.note(
             ordinals,
             np.array(message.versions, np.int32),

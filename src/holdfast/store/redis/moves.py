@@ -11,27 +11,30 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
+import numpy as np
 
 from holdfast.holds.lifecycle import SeatState
 from holdfast.kernel.ids import FastUUID
 from holdfast.live.message import Message
 from holdfast.seating.layout import Layout
-from holdfast.store.redis.keys import BITMAP_TTL_S, expiry_unix, iso, score
+from holdfast.store.redis.keys import BITMAP_TTL_S, Keys, expiry_unix, iso, score
+from holdfast.store.redis.together import HOLD, Holds, lines_of
 from holdfast.store.redis.warm_hold import WarmHold
 
-BATCH_MAX = 128
+BATCH_MAX = 256
 """Holds that one call of the script writes or removes at most."""
 
 BEGAN = "SeatReserved"
 EXTENDED = "SeatHoldExtended"
 BEGINS = frozenset((BEGAN, EXTENDED))
 
-ENDED, SEATS, PLACES = 1, 2, 3
-_WIDTHS = {ENDED: 5, SEATS: 5, PLACES: 3}
+ENDED, SEATS, PLACES, TOGETHER = 1, 2, 3, 4
+_WIDTHS = {ENDED: 5, SEATS: 5, PLACES: 3, TOGETHER: 1}
 _MILLISECOND = timedelta(milliseconds=1)
 
-Run = tuple[int, list[Any], list[Any]]
-"""Kind, header, and the values of its entries end to end."""
+Run = tuple[int, list[Any], Any]
+"""Kind, header, and the values of its entries end to end; of holds that began together an array, and its last header is
+their end."""
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -74,9 +77,21 @@ def batches_to_add(organization_id: UUID, holds: Sequence[WarmHold], now: dateti
         yield Batch(organization_id, part)
 
 
-def pack(batch: Batch, now: datetime, *, lease_end_ms: int = 0, moved: bool) -> bytes:
-    stated = [lease_end_ms, int(now.timestamp()), iso(now)[:-1], BITMAP_TTL_S, 1 if moved else 0, batch.events]
+def pack(batch: Batch, keys: Keys, now: datetime, *, lease_end_ms: int = 0, moved: bool) -> bytes:
+    events = [
+        (event_id, [_packed(run, keys, batch.organization_id) for run in runs]) for event_id, runs in batch.events
+    ]
+    stated = [lease_end_ms, int(now.timestamp()), iso(now)[:-1], BITMAP_TTL_S, 1 if moved else 0, events]
     return _encoder.encode(stated)
+
+
+def _packed(run: Run, keys: Keys, organization_id: UUID) -> Run:
+    kind, header, holds = run
+    if kind != TOGETHER:
+        return run
+    *stated, held_until = header
+    lines, ends = lines_of(keys, organization_id, holds, held_until)
+    return kind, [*stated, *ends], [lines, holds["ordinal"].tolist(), holds["version"].tolist()]
 
 
 class _Moves:
@@ -107,15 +122,20 @@ class _Moves:
         self._repeated |= self._named.intersection(message.ordinals)
         self._named.update(message.ordinals)
 
-    def _is_whole(self, message: Message) -> bool:
-        """Holds that began, and nothing else is told of their seats: by far the most of all messages."""
-        ordinals = message.ordinals or ()
-        return (
-            message.kind == BEGAN
-            and 16 * max(ordinals, default=0) < len(self._seat_uuids)
-            and self._repeated.isdisjoint(ordinals)
-            and len(message.hold_ids) == len(message.user_ids) == len(ordinals)
-        )
+    def _began_together(self, message: Message) -> Holds | None:
+        """Seats of which nothing else is told but that these holds of known users began: most messages are of this kind."""
+        ordinals = message.ordinals or []
+        if message.kind != BEGAN or None in message.user_ids or not self._repeated.isdisjoint(ordinals):
+            return None
+        if 16 * max(ordinals, default=0) >= len(self._seat_uuids) or len(message.user_ids) != len(ordinals):
+            return None
+        holds = np.empty(len(ordinals), HOLD)
+        holds["hold"] = np.frombuffer(b"".join([hold_id.bytes for hold_id in message.hold_ids if hold_id]), "V16")
+        holds["seat"] = np.frombuffer(self._seat_uuids, "V16")[ordinals]
+        holds["user"] = np.frombuffer(b"".join([user_id.bytes for user_id in message.user_ids if user_id]), "V16")
+        holds["ordinal"] = ordinals
+        holds["version"] = message.versions
+        return holds
 
     def _note_seats(self, message: Message) -> None:
         begins = message.kind in BEGINS
@@ -154,24 +174,15 @@ class _Moves:
             self._created[hold_id] = message.at
 
     def runs(self, now: datetime) -> list[Run]:
-        whole: list[Run] = []
+        together: list[Run] = []
         for message in self._messages:
-            header = self._header(message, 0, now) if self._is_whole(message) else None
+            holds = self._began_together(message)
+            header = None if holds is None else self._header(message, 0, now)
             if header is None:
                 self._note_seats(message)
             else:
-                whole.append((SEATS, header, self._columns(message)))
-        return [*self._runs_of_seats(now), *whole]
-
-    def _columns(self, message: Message) -> list[Any]:
-        ordinals = message.ordinals or []
-        values: list[Any] = [None] * (5 * len(ordinals))
-        values[0::5] = message.hold_ids
-        values[1::5] = [self._seat(ordinal) for ordinal in ordinals]
-        values[2::5] = [user_id or "" for user_id in message.user_ids]
-        values[3::5] = ordinals
-        values[4::5] = message.versions
-        return values
+                together.append((TOGETHER, [*header, message.held_until], holds))
+        return [*self._runs_of_seats(now), *together]
 
     def _runs_of_seats(self, now: datetime) -> list[Run]:
         headers: dict[Any, list[Any] | None] = {}

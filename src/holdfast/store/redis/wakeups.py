@@ -1,6 +1,7 @@
 """Calls between processes over a channel of Redis: there is news in the change feed. A call may be lost."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 
@@ -22,9 +23,13 @@ class RedisWakeups:
     def __init__(self, warm: Warm) -> None:
         self._warm = warm
         self._channel = warm.keys.changes
+        self._me = os.urandom(8).hex()
+        """Whoever calls has looked by itself."""
 
     async def call(self) -> bool:
-        said = await self._warm.call("publish", lambda client: client.execute_command("PUBLISH", self._channel, "1"))
+        said = await self._warm.call(
+            "publish", lambda client: client.execute_command("PUBLISH", self._channel, self._me)
+        )
         return said is not None
 
     async def listen(self, wake: Callable[[], None]) -> None:
@@ -62,7 +67,7 @@ class RedisWakeups:
                     heard, asked = time.monotonic(), False
                     if message["type"] == "subscribe":
                         connected()
-                    elif message["type"] == "message":
+                    elif message["type"] == "message" and message["data"] != self._me.encode():
                         wake()
                 elif asked and time.monotonic() - heard > SILENCE_S + ANSWER_S:
                     raise TimeoutError("the channel does not answer")

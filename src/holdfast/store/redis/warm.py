@@ -237,7 +237,7 @@ class Warm:
                 lease_end_ms = (self._lease_end_ms or 0) if moved else 0  # put off meanwhile, or lost
                 if lease_end_ms < 0:
                     return False
-                packed = pack(batch, now, lease_end_ms=lease_end_ms, moved=moved)
+                packed = pack(batch, self.keys, now, lease_end_ms=lease_end_ms, moved=moved)
                 if await self._run("apply" if moved else "add", APPLY_MOVES, batch.organization_id, packed) != 1:
                     return False
             return True

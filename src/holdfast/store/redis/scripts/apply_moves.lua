@@ -3,11 +3,14 @@
 -- ARGV[1], packed: { lease_end_ms, now_unix, now_iso (without its Z), bitmap_ttl_s, moved, events }. After lease_end_ms by
 -- this server's clock somebody else may be writing, and nothing is done (0: no lease). `moved`: seats have moved, so what
 -- was counted is out of date; otherwise holds are put where they belong, and that is all.
--- An event: { event, runs }; a run: { kind, header, values }, of one of three kinds:
+-- An event: { event, runs }; a run: { kind, header, values }, of one of four kinds:
 --   1 ended   values: hold, seat, ordinal, bit, version, …   (ordinal -1: leave the bit; hold '': no hold was there)
 --   2 seats   header: held_until, score, expiry_unix, ttl_ms, created_at, source, hold_type, extended
 --             values: hold, seat, user, ordinal, version, …
 --   3 places  header: as of seats, and zone_no (-1: unknown)   values: hold, user, quantity, …
+--   4 seats of holds that began together
+--             header: as of seats, and where in a line the meta's key, the seat's key and what stands in that end
+--             values: lines, ordinals, versions   (behind those three a line has the hold's member)
 
 local lease_end, now_unix, now_iso, bitmap_ttl, moved, events = unpack(cmsgpack.unpack(ARGV[1]))
 
@@ -116,25 +119,9 @@ local function end_holds(event, holds_key, values, bits)
   call_with(keys, 'DEL')
 end
 
--- Holds that began together differ in three fields: a whole meta is put together once, and copied with its end.
-local TOGETHER = 3
-
-local function template_of(event, header, count)
-  local held_until, _, _, ttl_ms, created_at, source, hold_type, extended = unpack(header)
-  if count < TOGETHER or extended == 1 or created_at == '' then
-    return nil
-  end
-  local key = prefix .. ':template'
-  call('HSET', key, 'seat_id', '', 'user_id', '', 'event_id', event, 'held_until', held_until,
-    'status', 'active', 'source', source, 'hold_type', hold_type, 'version', 0, 'created_at', created_at)
-  if ttl_ms > 0 then
-    call('PEXPIRE', key, ttl_ms)
-  end
-  return key
-end
-
 local function write_meta(key, seat, user, event, version, header)
   local held_until, _, _, ttl_ms, created_at, source, hold_type = unpack(header)
+  require_type(key, 'hash')
   call('HSET', key, 'seat_id', seat, 'user_id', user, 'event_id', event, 'held_until', held_until,
     'status', 'active', 'source', source, 'hold_type', hold_type, 'version', version)
   if created_at ~= '' then
@@ -149,16 +136,12 @@ end
 
 local function begin_seat_holds(event, holds_key, header, values, bits)
   local held_until, score, expiry, ttl_ms, _, _, _, extended = unpack(header)
-  local members, places = {}, {}
-  for i = 2, #values, 5 do
-    places[#places + 1] = seat_key(values[i])
-  end
-  local holders = call('MGET', unpack(places))
-  local template = template_of(event, header, #places)
-  for n, place in ipairs(places) do
-    local hold, seat, user, ordinal, version = unpack(values, 5 * n - 4, 5 * n)
-    local key = meta_key(hold)
-    local other = holders[n] and holders[n]:sub(1, 36)
+  local members = {}
+  for i = 1, #values, 5 do
+    local hold, seat, user, ordinal, version = unpack(values, i, i + 4)
+    local place, key = seat_key(seat), meta_key(hold)
+    local held = text_of(place)
+    local other = held and held:sub(1, 36)
     local outdated = false
     if other == hold or extended == 1 then
       local was = fields_of(key, 'held_until', 'user_id')
@@ -171,14 +154,9 @@ local function begin_seat_holds(event, holds_key, header, values, bits)
       outdated = is_newer(event, holds_key, other, seat, version)
     end
     if not outdated then
-      local m = #members
-      members[m + 1], members[m + 2] = score, seat .. ':' .. hold .. ':' .. user .. ':' .. held_until
-      if template then
-        call('COPY', template, key, 'REPLACE')
-        call('HSET', key, 'seat_id', seat, 'user_id', user, 'version', version)
-      else
-        write_meta(key, seat, user, event, version, header)
-      end
+      local n = #members
+      members[n + 1], members[n + 2] = score, seat .. ':' .. hold .. ':' .. user .. ':' .. held_until
+      write_meta(key, seat, user, event, version, header)
       if ttl_ms > 0 then
         call('SET', place, hold .. ':' .. user .. ':' .. expiry, 'PX', ttl_ms)
       else
@@ -189,10 +167,70 @@ local function begin_seat_holds(event, holds_key, header, values, bits)
       end
     end
   end
-  if template then
-    call('DEL', template)
-  end
   call_with(members, 'ZADD', holds_key)
+end
+
+local function set_all(pairs_of, ttl_ms)
+  if #pairs_of == 0 then
+    return
+  end
+  if ttl_ms <= 0 then
+    call('MSET', unpack(pairs_of))
+    return
+  end
+  local list = { unpack(pairs_of) }
+  list[#list + 1], list[#list + 2] = 'PX', ttl_ms
+  local done = pcall('MSETEX', #pairs_of / 2, unpack(list))
+  if type(done) == 'table' then -- a server that does not know the command
+    for i = 1, #pairs_of, 2 do
+      call('SET', pairs_of[i], pairs_of[i + 1], 'PX', ttl_ms)
+    end
+  end
+end
+
+-- Almost always nobody has the seats and nothing is known of the holds, so little is asked. Their metas differ in three
+-- fields: one is put together, and copied with its end.
+local function begin_together(event, holds_key, header, values, bits)
+  local held_until, score, _, ttl_ms, created_at, source, hold_type, _, meta_end, place_end, value_end = unpack(header)
+  local lines, ordinals, versions = unpack(values)
+  local width = #lines / #ordinals
+  local places, members, taken, rest = {}, {}, {}, {}
+  for n = 1, #ordinals do
+    local at = (n - 1) * width
+    places[n] = lines:sub(at + meta_end + 1, at + place_end)
+  end
+  local holders = call('MGET', unpack(places))
+  local template, common = prefix .. ':template', versions[1]
+  call('DEL', template)
+  call('HSET', template, 'seat_id', '', 'user_id', '', 'event_id', event, 'held_until', held_until, 'status', 'active',
+    'source', source, 'hold_type', hold_type, 'version', common, 'created_at', created_at)
+  if ttl_ms > 0 then
+    call('PEXPIRE', template, ttl_ms)
+  end
+  for n, place in ipairs(places) do
+    local at = (n - 1) * width
+    local key, listed = lines:sub(at + 1, at + meta_end), at + value_end
+    local seat, user = lines:sub(listed + 1, listed + 36), lines:sub(listed + 75, listed + 110)
+    if holders[n] or call('COPY', template, key) == 0 then
+      local m = #rest
+      rest[m + 1], rest[m + 2], rest[m + 3] = lines:sub(listed + 38, listed + 73), seat, user
+      rest[m + 4], rest[m + 5] = ordinals[n], versions[n]
+    else
+      local m = #members
+      if versions[n] == common then
+        call('HSET', key, 'seat_id', seat, 'user_id', user)
+      else
+        call('HSET', key, 'seat_id', seat, 'user_id', user, 'version', versions[n])
+      end
+      members[m + 1], members[m + 2] = score, lines:sub(listed + 1, at + width)
+      taken[m + 1], taken[m + 2] = place, lines:sub(at + place_end + 1, listed)
+      set_bit(bits, ordinals[n], 1)
+    end
+  end
+  call('DEL', template)
+  set_all(taken, ttl_ms)
+  call_with(members, 'ZADD', holds_key)
+  begin_seat_holds(event, holds_key, header, rest, bits)
 end
 
 local function begin_place_holds(event, header, values)
@@ -241,6 +279,8 @@ for _, entry in ipairs(events) do
       end_holds(event, holds_key, values, bits)
     elseif kind == 2 then
       begin_seat_holds(event, holds_key, header, values, bits)
+    elseif kind == 4 then
+      begin_together(event, holds_key, header, values, bits)
     else
       begin_place_holds(event, header, values)
     end

@@ -1,0 +1,54 @@
+"""Holds that began together, written out for the script: the keys, the value and the member of each, in one text.
+
+By far most of what the warm tier is told is of this kind, so it is made for many holds at once: what differs between them
+are three ids, always at the same places of a line.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.store.redis.keys import Keys, member, seat_value
+
+HOLD = np.dtype([("hold", "V16"), ("seat", "V16"), ("user", "V16"), ("ordinal", "<i4"), ("version", "<i4")])
+
+Holds = NDArray[np.void]
+"""Of `HOLD`."""
+
+_NOBODY = UUID(int=0)
+_ID = 36
+_GROUPS = ((0, 0, 8), (9, 8, 12), (14, 12, 16), (19, 16, 20), (24, 20, 32))
+"""Where the parts of an id between its dashes begin, and which of its digits they are."""
+_DASH = ord("-")
+
+
+def lines_of(keys: Keys, organization_id: UUID, holds: Holds, held_until: datetime | None) -> tuple[str, list[int]]:
+    """A line a hold: the key of its meta, its seat's key, what stands in that, and its member of the event's list; and
+    where in a line the first three of them end."""
+    meta, seat = keys.meta(organization_id, _NOBODY), keys.seat(organization_id, _NOBODY)
+    value, listed = seat_value(_NOBODY, _NOBODY, held_until), member(_NOBODY, _NOBODY, _NOBODY, held_until)
+    ends = [len(meta), len(meta) + len(seat), len(meta) + len(seat) + len(value)]
+    line = np.frombuffer(f"{meta}{seat}{value}{listed}".encode(), np.uint8)
+    lines = np.empty((len(holds), len(line)), np.uint8)
+    lines[:] = line
+    places = {
+        "hold": (meta.rindex(str(_NOBODY)), ends[1], ends[2] + _ID + 1),
+        "seat": (ends[0] + seat.rindex(str(_NOBODY)), ends[2]),
+        "user": (ends[1] + _ID + 1, ends[2] + 2 * (_ID + 1)),
+    }
+    for name, starts in places.items():
+        text = _texts(holds[name])
+        for start in starts:
+            lines[:, start : start + _ID] = text
+    return lines.tobytes().decode(), ends
+
+
+def _texts(ids: NDArray[np.void]) -> NDArray[np.uint8]:
+    digits = np.frombuffer(ids.tobytes().hex().encode(), np.uint8).reshape(len(ids), 32)
+    texts = np.empty((len(ids), _ID), np.uint8)
+    for at, start, stop in _GROUPS:
+        texts[:, at - 1] = _DASH  # before the first part that is the last character, which the last part overwrites
+        texts[:, at : at + stop - start] = digits[:, start:stop]
+    return texts
