@@ -40,7 +40,7 @@ REPLAY_MAX = 20_000
 QUEUE_MAX = 5_000
 MESSAGES_AT_ONCE = 200
 """Between two parts the process sees to its buyers."""
-GAP_S = 0.08
+GAP_S = 0.1
 """Between two writes: a call costs as much as ten holds in it."""
 
 LEADING = Gauge("holdfast_warm_writer", "Whether this process writes the warm tier (1) or another does (0)")
