@@ -122,7 +122,7 @@ class Application:
             clients_max=settings.live_clients,
             heartbeat_s=settings.live_heartbeat_s,
         )
-        reconciler = Reconciler(database, catalogue, feed, hot, warm)
+        reconciler = Reconciler(database, feed, hot, warm)
         warm_writer = None if warm is None or not work else WarmWriter(database, catalogue, feed, warm, reconciler)
         registry = Registry(database, feed, hot, warm)
         database.on_write = writer_database.on_write = feed.announce

@@ -552,3 +552,55 @@ def test_what_the_server_holds_of_one_namespace_another_does_not_see(valkey: str
             assert await other.find_hold(hall.organization_id, hall.event_id, hall.seat(0)) is None
 
     asyncio.run(work())
+
+
+async def everything(warm: Warm, hall: Hall) -> dict[str, Any]:
+    """All keys of the organization, with what stands in them and how long they live, to the second."""
+    found: dict[str, Any] = {}
+    for key in await raw(warm, "KEYS", f"*{hall.organization_id}*"):
+        kind = await raw(warm, "TYPE", key)
+        read = {b"string": ["GET", key], b"hash": ["HGETALL", key], b"zset": ["ZRANGE", key, 0, -1, "WITHSCORES"]}[kind]
+        found[key.decode()] = (await raw(warm, *read), round(await raw(warm, "PTTL", key) / 2000))
+    return found
+
+
+@pytest.mark.parametrize("lives_s", [300, None])
+def test_a_server_without_the_newest_commands_gets_the_same(
+    valkey: str, tmp_path_factory: pytest.TempPathFactory, lives_s: float | None
+) -> None:
+    """Holds that began together, by two messages; one of the seats is somebody's already, and one hold is known."""
+    hall = Hall()
+    holds, users = [new_id() for _ in range(8)], [new_id() for _ in range(8)]
+    known = hall.move("SeatReserved", [5], [holds[5]], 2, lives_s=lives_s, user_ids=[users[5]])
+    older = hall.move("SeatReserved", [2], [new_id()], 1, lives_s=lives_s, user_ids=[users[0]])
+    first = hall.move("SeatReserved", [0, 1, 2, 3], [*holds[:4]], 2, lives_s=lives_s, user_ids=[*users[:4]])
+    second = hall.move(
+        "SeatReserved", [4, 5, 6, 7], [*holds[4:]], 2, lives_s=lives_s, user_ids=[*users[4:]], versions=[2, 2, 3, 4]
+    )
+
+    async def work(warm: Warm) -> dict[str, Any]:
+        for messages in ((older,), (known,), (first, second)):
+            assert await hall.apply(warm, *messages)
+        for n in range(8):
+            assert (await meta(warm, hall, holds[n]))["seat_id"] == str(hall.seat(n))
+            assert (await meta(warm, hall, holds[n]))["version"] == str([2, 2, 2, 2, 2, 2, 3, 4][n])
+            value = await raw(warm, "GET", warm.keys.seat(hall.organization_id, hall.seat(n)))
+            assert value.decode() == seat_value(holds[n], users[n], first.held_until)
+        assert len(await members(warm, hall)) == 8
+        return await everything(warm, hall)
+
+    new = run(valkey, work)
+    with ValkeyServer(tmp_path_factory.mktemp("old"), {"rename-command": 'MSETEX ""'}) as old:
+        assert "unknown command" in str(ask_valkey(old.address, "MSETEX"))
+        assert run(old.address.url(), work) == new
+
+
+def test_what_is_no_meta_gives_way_to_one(valkey: str) -> None:
+    hall, hold, user = Hall(), new_id(), new_id()
+
+    async def work(warm: Warm) -> None:
+        await raw(warm, "SET", warm.keys.meta(hall.organization_id, hold), "somebody else's")
+        assert await hall.apply(warm, hall.move("SeatReserved", [3], [hold], 1, lives_s=300, user_ids=[user]))
+        assert (await meta(warm, hall, hold))["user_id"] == str(user)
+
+    run(valkey, work)

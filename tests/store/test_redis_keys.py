@@ -3,10 +3,14 @@
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
+import numpy as np
 import pytest
 
+from holdfast.kernel.ids import new_id
 from holdfast.store.redis.keys import IN_SCRIPTS, Keys, expiry_unix, iso, member, parse_iso, score, seat_value
 from holdfast.store.redis.scripts import APPLY_MOVES
+from holdfast.store.redis.together import HOLD as HOLD_COLUMNS
+from holdfast.store.redis.together import lines_of
 from holdfast.store.redis.warm import Warm
 from holdfast.store.redis.warm_hold import WarmHold, read_member
 from tests.store.redis_ground import run
@@ -76,3 +80,21 @@ def test_the_scripts_make_the_same_keys(valkey: str) -> None:
         assert [key.decode() for key in made] == [function(ORG, EVENT) for function in functions]
 
     run(valkey, work)
+
+
+@pytest.mark.parametrize("cluster", [False, True])
+@pytest.mark.parametrize("until", [UNTIL, UNTIL.replace(microsecond=0), None])
+def test_lines_of_many_holds_are_spelled_as_those_of_one(cluster: bool, until: datetime | None) -> None:
+    keys = Keys("a:{b}-00000000-0000-0000-0000-000000000000", cluster)
+    ids = [[new_id() for _ in range(5)] for _ in range(3)]
+    holds = np.zeros(5, HOLD_COLUMNS)
+    for name, column in zip(("hold", "seat", "user"), ids, strict=True):
+        holds[name] = np.frombuffer(b"".join(one.bytes for one in column), "V16")
+    text, (meta_end, seat_end, value_end) = lines_of(keys, ORG, holds, until)
+    width = len(text) // 5
+    for n, (hold, seat, user) in enumerate(zip(*ids, strict=True)):
+        line = text[n * width : (n + 1) * width]
+        assert line[:meta_end] == keys.meta(ORG, hold)
+        assert line[meta_end:seat_end] == keys.seat(ORG, seat)
+        assert line[seat_end:value_end] == seat_value(hold, user, until)
+        assert line[value_end:] == member(seat, hold, user, until)

@@ -7,8 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 import redis.asyncio as redis
 
+from holdfast.store import warm_writer
+from holdfast.store.redis.warm import Warm
+from holdfast.store.warm_writer import REBUILT
 from tests.conftest import TestDatabase
 from tests.stage import Stage, stage
 
@@ -255,5 +259,32 @@ def test_the_occupancy_is_kept_for_ten_seconds_and_dropped_by_a_change(database:
 
         assert await soon(dropped)
         assert (await made.client.get(path, headers=buyer)).json()["data"]["held"] == 1
+
+    run(database, valkey, check)
+
+
+def test_a_write_that_takes_longer_than_the_lease_is_kept(
+    database: TestDatabase, valkey: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a long absence: without it the writer would lose the lease, begin again, and never come to an end."""
+    monkeypatch.setattr(warm_writer, "LEASE_MS", 150)
+    monkeypatch.setattr(warm_writer, "RENEW_S", 0.03)
+    apply = Warm.apply
+
+    async def slow(self: Warm, *facts: Any) -> bool:
+        await asyncio.sleep(0.5)
+        return await apply(self, *facts)
+
+    monkeypatch.setattr(Warm, "apply", slow)
+
+    async def check(made: Stage, reader: Reader) -> None:
+        rebuilt = REBUILT.labels("lost")._value.get()
+        await held(made, 3, await made.buyer())
+
+        async def key() -> Any:
+            return await reader.client.get(reader.seat(3))
+
+        assert await soon(key)
+        assert REBUILT.labels("lost")._value.get() <= rebuilt + 1
 
     run(database, valkey, check)

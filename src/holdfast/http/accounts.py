@@ -19,11 +19,9 @@ from holdfast.accounts.records import (
     NewApiKey,
     PolicyAnswer,
 )
-from holdfast.http.auth import call_of, origin_of_request, path_id
+from holdfast.http.auth import call_of, cursor_id, origin_of_request, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.services import services
-from holdfast.kernel.errors import InvalidRequest
-from holdfast.kernel.problems import Problem
 
 Asked = Request[Any, Any, Any]
 PAGE_MAX = 200
@@ -163,7 +161,7 @@ async def create_user(request: Asked, data: JSONBody[NewUser]) -> Data[Member]:
 @get("/api/users", summary="List users")
 async def list_users(request: Asked, limit: Limit = 50, cursor: Cursor = None) -> Page[Member]:
     call = await call_of(request)
-    found = await services(request).accounts.list_users(call, _after(cursor), limit + 1)
+    found = await services(request).accounts.list_users(call, cursor_id(cursor), limit + 1)
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
@@ -188,7 +186,7 @@ async def create_api_key(request: Asked, data: JSONBody[NewKey]) -> Data[NewApiK
 @get("/api/api-keys", summary="List API keys")
 async def list_api_keys(request: Asked, limit: Limit = 50, cursor: Cursor = None) -> Page[ApiKey]:
     call = await call_of(request)
-    found = await services(request).accounts.list_api_keys(call, _after(cursor), limit + 1)
+    found = await services(request).accounts.list_api_keys(call, cursor_id(cursor), limit + 1)
     return Page(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
@@ -197,16 +195,6 @@ async def revoke_api_key(request: Asked, id: FromPath[str]) -> None:
     """Revokes the key for good."""
     call = await call_of(request)
     await services(request).accounts.revoke_api_key(call, path_id("id", id))
-
-
-def _after(cursor: str | None) -> UUID | None:
-    if cursor is None:
-        return None
-    try:
-        return path_id("cursor", cursor)
-    except InvalidRequest as error:
-        problem = Problem("/cursor", "bad_cursor", "must be the next_cursor of a page")
-        raise InvalidRequest("cursor must be the next_cursor of a page.", [problem]) from error
 
 
 ROUTES: list[ControllerRouterHandler] = [

@@ -298,3 +298,14 @@ def path_id(name: str, text: str) -> UUID:
     if found is None:
         raise InvalidRequest(f"{name} must be a UUID.", [Problem(f"/{name}", "not_an_id", "must be a UUID")])
     return found
+
+
+def cursor_id(cursor: str | None) -> UUID | None:
+    """The last id of the page before; none for the first page."""
+    if cursor is None:
+        return None
+    try:
+        return path_id("cursor", cursor)
+    except InvalidRequest as error:
+        problem = Problem("/cursor", "bad_cursor", "must be the next_cursor of a page")
+        raise InvalidRequest("cursor must be the next_cursor of a page.", [problem]) from error

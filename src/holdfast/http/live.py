@@ -15,7 +15,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler, Receive, Scope, Sen
 from holdfast.accounts.principal import Call, Principal
 from holdfast.http.api import SECURITY_HEADERS
 from holdfast.http.auth import path_id, require_scope
-from holdfast.http.live_connection import LiveConnection
+from holdfast.http.live_connection import RETRY, LiveConnection
 from holdfast.http.negotiation import BINARY, JSON, accepts_gzip, names_tag, prefers_binary
 from holdfast.http.problem import problem_answer, request_id_of
 from holdfast.http.services import Services, services
@@ -29,7 +29,6 @@ AnyRequest = Request[Any, Any, Any]
 AnySocket = WebSocket[Any, Any, Any]
 
 QUEUE_MAX = 256
-RETRY_MS = 1500
 STREAM_HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-store"),
@@ -127,7 +126,7 @@ async def _stream_through(found: Services, view: EventView, last_id: str | None,
     gone = asyncio.create_task(_until_gone(receive, sink))
     try:
         await send({"type": "http.response.start", "status": 200, "headers": list(STREAM_HEADERS)})
-        await send({"type": "http.response.body", "body": b"retry: %d\n\n" % RETRY_MS, "more_body": True})
+        await send({"type": "http.response.body", "body": RETRY, "more_body": True})
         while (frame := await sink.next()) is not None:
             await send({"type": "http.response.body", "body": frame.sse, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -15,6 +15,7 @@ from holdfast.live.codec import Frame
 
 SEND_BUFFER_BYTES: Final = 64 * 1024
 RETRY: Final = b"retry: 1500\n\n"
+"""Milliseconds before a viewer who was cut off comes back."""
 
 
 class StreamSink:

@@ -2,19 +2,16 @@
 
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 import msgspec
 from litestar import Request, delete, get, patch, post
 from litestar.params import FromPath, JSONBody, QueryParameter
 from litestar.types import ControllerRouterHandler
 
-from holdfast.http.auth import call_of, path_id
+from holdfast.http.auth import call_of, cursor_id, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.seating import page_of
 from holdfast.http.services import services
-from holdfast.kernel.errors import InvalidRequest
-from holdfast.kernel.problems import Problem
 from holdfast.webhooks.records import (
     Delivery,
     DeliveryInFull,
@@ -48,7 +45,7 @@ async def create_webhook(request: Asked, data: JSONBody[NewEndpoint]) -> Data[En
 @get("/api/webhooks", summary="List webhooks, oldest first")
 async def list_webhooks(request: Asked, cursor: Cursor = None, limit: Limit = 50) -> Page[Endpoint]:
     call = await call_of(request)
-    return page_of(await _webhooks(request).endpoints(call, _id_cursor(cursor), limit))
+    return page_of(await _webhooks(request).endpoints(call, cursor_id(cursor), limit))
 
 
 @get("/api/webhooks/{id:str}", summary="A webhook")
@@ -92,7 +89,7 @@ async def list_deliveries(
 ) -> Page[Delivery]:
     call = await call_of(request)
     endpoint = path_id("id", id)
-    return page_of(await _webhooks(request).deliveries(call, endpoint, _id_cursor(cursor), status, limit))
+    return page_of(await _webhooks(request).deliveries(call, endpoint, cursor_id(cursor), status, limit))
 
 
 @get("/api/webhooks/deliveries/{id:str}", summary="A delivery with its message and every attempt")
@@ -117,16 +114,6 @@ async def replay_failed(request: Asked, id: FromPath[str], data: JSONBody[Replay
 
 def _webhooks(request: Asked) -> WebhooksService:
     return services(request).webhooks
-
-
-def _id_cursor(cursor: str | None) -> UUID | None:
-    if cursor is None:
-        return None
-    try:
-        return path_id("cursor", cursor)
-    except InvalidRequest as error:
-        problem = Problem("/cursor", "bad_cursor", "must be the next_cursor of a page")
-        raise InvalidRequest("cursor must be the next_cursor of a page.", [problem]) from error
 
 
 ROUTES: list[ControllerRouterHandler] = [

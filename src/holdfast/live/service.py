@@ -113,19 +113,18 @@ class LiveService:
                 sink.close()
 
     # Viewers -----------------------------------------------------------------------------------------------------
-    async def make_ready(self, view: EventView) -> None:
+    async def make_ready(self, view: EventView) -> HotEvent:
         """Refuses where there is no room for one more viewer; reads the event's seats where they are not in memory."""
         if self._clients >= self._clients_max:
             raise Overloaded("Too many people are watching at once. Please try again in a moment.", retry_after_s=5)
-        await self._hot.event(view)
+        return await self._hot.event(view)
 
     async def join(self, view: EventView, sink: Sink, last_id: str | None) -> None:
         """From here on the viewer hears everything; first, what it missed since `last_id`, or that it must reload."""
-        await self.make_ready(view)
+        event = await self.make_ready(view)
         self._clients += 1
         CLIENTS.set(self._clients)
         try:
-            event = await self._hot.event(view)
             since = await self._resumable(event, last_id)
             topic = self._topic(view, event)
             self._bring_up_to_date(topic, sink, since)

@@ -10,11 +10,6 @@ from holdfast.live.codec import TYPE_MAX, TYPE_SHIFT, Changes, ZoneLeft, decode_
 UNKNOWN = -1
 
 
-class SeatSeen(msgspec.Struct):
-    value: int
-    version: int
-
-
 class Watched:
     """What a viewer knows of an event: of each seat its byte, and the version where a message told one."""
 

@@ -14,7 +14,6 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from holdfast.seating.view import EventView
-from holdfast.store.catalogue import Catalogue
 from holdfast.store.feed import Feed
 from holdfast.store.hot.event import HotEvent
 from holdfast.store.hot.tier import HotTier
@@ -28,7 +27,6 @@ log = structlog.get_logger(__name__)
 
 SETTLE_S = 0.6
 """What the warm tier has not heard of after so long, it has missed."""
-MANY_SEATS = 5_000
 
 DRIFT = Gauge("holdfast_registry_drift", "Seats or holds that a tier had wrong when last looked at", ["tier"])
 MENDED = Counter("holdfast_registry_mended_total", "Seats or holds of a tier that were put right", ["tier"])
@@ -78,9 +76,8 @@ class _WarmDifference(msgspec.Struct, frozen=True):
 
 
 class Reconciler:
-    def __init__(self, database: Database, catalogue: Catalogue, feed: Feed, hot: HotTier, warm: Warm | None) -> None:
+    def __init__(self, database: Database, feed: Feed, hot: HotTier, warm: Warm | None) -> None:
         self._database = database
-        self._catalogue = catalogue
         self._feed = feed
         self._hot = hot
         self._warm = warm
@@ -131,23 +128,22 @@ class Reconciler:
 
     # Warm --------------------------------------------------------------------------------------------------------
     async def _look_at_warm(self, warm: Warm, view: EventView, *, mend: bool) -> WarmCounts:
-        found = await self._difference(warm, view)
+        seats = _seats(view)
+        found = await self._difference(warm, view, seats)
         if found is not None and (found.missing or found.wrong):
             await asyncio.sleep(SETTLE_S)  # for those that are on their way
-            found = _in_both(found, await self._difference(warm, view))
+            found = _in_both(found, await self._difference(warm, view, seats))
         if found is None:
             return WarmCounts(False)
-        seats = [view.layout.seat_uuid(ordinal) for ordinal in range(view.layout.seat_count)]
         orphans = await warm.orphans(view.organization_id, seats, remove=mend)
         if mend:
             await self._mend(warm, view, found)
         return WarmCounts(True, found.known, len(found.missing), len(found.wrong) + (orphans or 0))
 
-    async def _difference(self, warm: Warm, view: EventView) -> _WarmDifference | None:
+    async def _difference(self, warm: Warm, view: EventView, seats: list[UUID]) -> _WarmDifference | None:
         """The warm tier is read first: a hold that it names and the database does not was over, not yet to come."""
-        organization_id, layout = view.organization_id, view.layout
+        organization_id = view.organization_id
         listed = await warm.holds_of_event(organization_id, view.id)
-        seats = [layout.seat_uuid(ordinal) for ordinal in range(layout.seat_count)]
         claimed = await warm.find_holds(organization_id, view.id, seats)
         if listed is None or claimed is None:
             return None
@@ -189,9 +185,13 @@ class Reconciler:
         """After a flush, a restart or a failover: everything of this event anew, without looking twice."""
         if self._warm is None:
             return
-        found = await self._difference(self._warm, view)
+        found = await self._difference(self._warm, view, _seats(view))
         if found is not None:
             await self._mend(self._warm, view, found)
+
+
+def _seats(view: EventView) -> list[UUID]:
+    return [view.layout.seat_uuid(ordinal) for ordinal in range(view.layout.seat_count)]
 
 
 def bitmap(event: HotEvent) -> bytes:

@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from holdfast.holds.lifecycle import HoldStatus, LogRow, SeatState, Verb
+from holdfast.holds.lifecycle import HoldStatus
 from holdfast.insight.history_facts import EventRecord, HoldRecord, LoggedMove, Sample
 from holdfast.kernel.errors import EventNotFound
 from holdfast.store.postgres.database import Database, Row
-from holdfast.store.postgres.invariants import read_event_facts
+from holdfast.store.postgres.invariants import log_row, read_event_facts
 
 _ONE_INSTANT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _MOVES = """
@@ -51,17 +51,7 @@ def _move(row: Row) -> LoggedMove:
         id=row["id"],
         at=row["at"].timestamp(),
         committed_at=row["committed_at"].timestamp(),
-        row=LogRow(
-            ordinal=row["ordinal"],
-            zone_no=row["zone_no"],
-            quantity=row["quantity"],
-            old_state=SeatState(row["old_state"]),
-            new_state=SeatState(row["new_state"]),
-            verb=Verb(row["verb"]),
-            hold_id=row["hold_id"],
-            hold_type=row["hold_type"],
-            version=row["version"],
-        ),
+        row=log_row(row),
         user_id=row["user_id"],
         session_id=row["session_id"],
     )

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from holdfast.holds.lifecycle import LogRow, SeatState, Verb
 from holdfast.insight.event_facts import EventFacts, HoldFact, SeatFact, ZoneFact
-from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.database import Database, Row
 from holdfast.store.postgres.occupancy import read_counted
 
 # One snapshot for all reads, so that a sale under way is seen whole or not at all.
@@ -51,21 +51,22 @@ async def read_event_facts(
         seats=[SeatFact(row[0], SeatState(row[1]), *row[2:]) for row in map(tuple, seats)],
         zones=[ZoneFact(*row) for row in map(tuple, zones)],
         active_holds=[HoldFact(*row) for row in map(tuple, holds)],
-        log=[
-            LogRow(
-                ordinal=row["ordinal"],
-                zone_no=row["zone_no"],
-                quantity=row["quantity"],
-                old_state=SeatState(row["old_state"]),
-                new_state=SeatState(row["new_state"]),
-                verb=Verb(row["verb"]),
-                hold_id=row["hold_id"],
-                hold_type=row["hold_type"],
-                version=row["version"],
-            )
-            for row in log
-        ],
+        log=[log_row(row) for row in log],
         occupancy=counted.counts,
         acknowledged=len(acknowledged),
         unknown_holds=[row["id"] for row in unknown],
+    )
+
+
+def log_row(row: Row) -> LogRow:
+    return LogRow(
+        ordinal=row["ordinal"],
+        zone_no=row["zone_no"],
+        quantity=row["quantity"],
+        old_state=SeatState(row["old_state"]),
+        new_state=SeatState(row["new_state"]),
+        verb=Verb(row["verb"]),
+        hold_id=row["hold_id"],
+        hold_type=row["hold_type"],
+        version=row["version"],
     )
