@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from holdfast.kernel.tasks import end_tasks
 from holdfast.store.redis.wakeups import RedisWakeups
 from holdfast.store.redis.warm import Warm
 from tests.store.redis_ground import eventually, opened, own_server, run
@@ -50,6 +51,26 @@ def test_a_call_wakes_every_listener_of_the_namespace(valkey: str) -> None:
             assert await two.hears(1)
             await asyncio.sleep(0.05)
             assert stranger.woken == 1
+
+    run(valkey, work)
+
+
+def test_who_calls_is_not_woken_and_learns_whether_anybody_else_was(valkey: str) -> None:
+    async def work(warm: Warm) -> None:
+        me, mine = RedisWakeups(warm), Listener()
+        assert await me.call() is False, "nobody is there"
+        task = asyncio.create_task(me.listen(mine.wake))
+        assert await mine.hears(0)
+        assert await me.call() is False, "nobody but itself"
+        async with listening(warm) as other:
+            assert await other.hears(0)
+            assert await me.call() is True
+            assert await other.hears(1)
+        assert mine.woken == 1
+        await end_tasks([task])
+        async with listening(warm) as other:
+            assert await other.hears(0)
+            assert await me.call() is True, "the only one who listens is another"
 
     run(valkey, work)
 

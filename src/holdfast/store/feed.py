@@ -40,8 +40,8 @@ FRESH = Gauge("holdfast_feed_fresh", "Whether this process knows of what was com
 class Wakeups(Protocol):
     """How processes call each other when there is news. A call may be lost."""
 
-    async def call(self) -> bool:
-        """Whether it was heard, as far as one can tell."""
+    async def call(self) -> bool | None:
+        """Whether anybody else heard it, as far as one can tell; None: this way does not work now."""
         ...
 
     async def listen(self, wake: Callable[[], None]) -> None:
@@ -179,10 +179,13 @@ class Feed:
         while True:
             await self._to_call.wait()
             self._to_call.clear()
+            heard: bool | None = None
             for wakeups in self._wakeups:  # the first that works
                 try:
-                    if await wakeups.call():
-                        break
+                    heard = await wakeups.call()
                 except Exception as error:
                     log.debug("feed_call_failed", error=repr(error))
-            await asyncio.sleep(CALL_GAP_S)
+                if heard is not None:
+                    break
+            # Whoever comes into a house where nobody listened looks by itself before the next call.
+            await asyncio.sleep(POLL_S if heard is False else CALL_GAP_S)

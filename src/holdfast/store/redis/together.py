@@ -33,22 +33,22 @@ def lines_of(keys: Keys, organization_id: UUID, holds: Holds, held_until: dateti
     line = np.frombuffer(f"{meta}{seat}{value}{listed}".encode(), np.uint8)
     lines = np.empty((len(holds), len(line)), np.uint8)
     lines[:] = line
-    places = {
-        "hold": (meta.rindex(str(_NOBODY)), ends[1], ends[2] + _ID + 1),
-        "seat": (ends[0] + seat.rindex(str(_NOBODY)), ends[2]),
-        "user": (ends[1] + _ID + 1, ends[2] + 2 * (_ID + 1)),
-    }
-    for name, starts in places.items():
-        text = _texts(holds[name])
+    hold, seat_id, user = _texts(holds)
+    for text, starts in (
+        (hold, (meta.rindex(str(_NOBODY)), ends[1], ends[2] + _ID + 1)),
+        (seat_id, (ends[0] + seat.rindex(str(_NOBODY)), ends[2])),
+        (user, (ends[1] + _ID + 1, ends[2] + 2 * (_ID + 1))),
+    ):
         for start in starts:
             lines[:, start : start + _ID] = text
     return lines.tobytes().decode(), ends
 
 
-def _texts(ids: NDArray[np.void]) -> NDArray[np.uint8]:
-    digits = np.frombuffer(ids.tobytes().hex().encode(), np.uint8).reshape(len(ids), 32)
-    texts = np.empty((len(ids), _ID), np.uint8)
+def _texts(holds: Holds) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint8]]:
+    """The ids of the holds, of their seats and of their users."""
+    raw = holds.view(np.uint8).reshape(len(holds), HOLD.itemsize)[:, : 3 * 16]
+    digits = np.frombuffer(raw.tobytes().hex().encode(), np.uint8).reshape(len(holds), 3, 32)
+    texts = np.full((len(holds), 3, _ID), _DASH, np.uint8)
     for at, start, stop in _GROUPS:
-        texts[:, at - 1] = _DASH  # before the first part that is the last character, which the last part overwrites
-        texts[:, at : at + stop - start] = digits[:, start:stop]
-    return texts
+        texts[:, :, at : at + stop - start] = digits[:, :, start:stop]
+    return texts[:, 0], texts[:, 1], texts[:, 2]

@@ -25,12 +25,16 @@ class RedisWakeups:
         self._channel = warm.keys.changes
         self._me = os.urandom(8).hex()
         """Whoever calls has looked by itself."""
+        self._subscribed = False
 
-    async def call(self) -> bool:
-        said = await self._warm.call(
+    async def call(self) -> bool | None:
+        heard: int | None = await self._warm.call(
             "publish", lambda client: client.execute_command("PUBLISH", self._channel, self._me)
         )
-        return said is not None
+        if heard is None:
+            return None
+        # The nodes of a cluster count their own listeners only.
+        return self._warm.keys.cluster or heard > (1 if self._subscribed else 0)
 
     async def listen(self, wake: Callable[[], None]) -> None:
         """Until cancelled. Whoever was away may have missed calls, so each new connection counts as one."""
@@ -49,6 +53,7 @@ class RedisWakeups:
             except (RedisError, OSError, TimeoutError) as error:
                 log.debug("warm_tier_channel_lost", error=str(error) or type(error).__name__)
             finally:
+                self._subscribed = False
                 await client.aclose()
             attempt += 1
             await asyncio.sleep(pause_s)
@@ -66,6 +71,7 @@ class RedisWakeups:
                 if message is not None:
                     heard, asked = time.monotonic(), False
                     if message["type"] == "subscribe":
+                        self._subscribed = True
                         connected()
                     elif message["type"] == "message" and message["data"] != self._me.encode():
                         wake()
