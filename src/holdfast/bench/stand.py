@@ -148,7 +148,6 @@ class Stand:
         the one way they listen to, the outbox; which is kept, because one that stands still has not read it yet."""
         self.sql(
             """
-            TRUNCATE holds, seat_state_events, audit_entries, occupancy_changes, occupancy_counts;
             WITH freed AS (
               UPDATE event_seats SET state = 'available', hold_id = NULL, hold_type = NULL, held_until = NULL,
                 locked_at = NULL, version = version + 1 WHERE state <> 'available'
@@ -157,6 +156,7 @@ class Stand:
             SELECT organization_id, holdfast_now(), 'SeatReleased', event_id, 'SYSTEM', 'available', array_agg(ordinal),
               array_agg(version), array_agg(NULL::uuid)
             FROM freed GROUP BY organization_id, event_id;
+            TRUNCATE holds, seat_state_events, audit_entries, occupancy_changes, occupancy_counts;
             VACUUM (ANALYZE) event_seats
             """
         )
