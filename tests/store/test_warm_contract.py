@@ -3,14 +3,19 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
 import redis.asyncio as redis
 
+from holdfast.holds.lifecycle import SeatState
+from holdfast.kernel.ids import new_id
+from holdfast.live.message import Message
 from holdfast.store import warm_writer
+from holdfast.store.postgres.feed import News
 from holdfast.store.redis.warm import Warm
 from holdfast.store.warm_writer import REBUILT
 from tests.conftest import TestDatabase
@@ -286,5 +291,43 @@ def test_a_write_that_takes_longer_than_the_lease_is_kept(
 
         assert await soon(key)
         assert REBUILT.labels("lost")._value.get() <= rebuilt + 1
+
+    run(database, valkey, check)
+
+
+def test_of_many_messages_in_any_order_the_newest_of_a_seat_counts(database: TestDatabase, valkey: str) -> None:
+    """A transaction may have its number long before its turn at a seat, and is told of in the order of the numbers."""
+
+    async def check(made: Stage, reader: Reader) -> None:
+        buyer = await made.buyer()
+        await held(made, 0, buyer)
+        assert await soon(reader.holds), "the writer leads"
+        feed, writer = made.app.feed, made.app.warm_writer
+        assert writer is not None
+        assert feed.cursor is not None
+        hold, now = new_id(), datetime.fromtimestamp(feed.database_now(), UTC)
+        own: dict[str, Any] = {"organization_id": made.first.organization_id, "id": 1, "xid": 1, "at": now}
+        own["event_id"] = UUID(made.event_id)
+        begun = Message(
+            **own, kind="SeatReserved", state=SeatState.HELD, hold_type="CART", held_until=now + timedelta(minutes=5),
+            ordinals=[5], versions=[2], hold_ids=[hold], user_ids=[new_id()],
+        )  # fmt: skip
+        ended = Message(
+            **own, kind="SeatReleased", state=SeatState.AVAILABLE, ordinals=[5], versions=[3], hold_ids=[hold]
+        )
+        others = [
+            Message(**own, kind="SeatBlocked", state=SeatState.BLOCKED, ordinals=[6], versions=[n], hold_ids=[None])
+            for n in range(1, 501)
+        ]
+        writer.learn(News(feed.cursor, now, [ended, *others, begun]))
+
+        async def blocked() -> Any:
+            return await reader.bit(6)
+
+        assert await soon(blocked)
+        await asyncio.sleep(0.2)
+        assert await reader.client.get(reader.seat(5)) is None
+        assert [member for member in await reader.holds() if str(hold) in member] == []
+        assert await reader.bit(5) == 0
 
     run(database, valkey, check)

@@ -38,8 +38,6 @@ RENEW_S = 0.4
 REPLAY_MAX = 20_000
 """Transactions behind: more than these are not replayed, everything is written anew."""
 QUEUE_MAX = 5_000
-MESSAGES_AT_ONCE = 200
-"""Between two parts the process sees to its buyers."""
 GAP_S = 0.1
 """Between two writes: a call costs as much as ten holds in it."""
 
@@ -193,10 +191,9 @@ class WarmWriter:
             if view is not None:
                 layouts[event_id] = view.layout
                 views.append(view)
-        for at in range(0, len(messages), MESSAGES_AT_ONCE):
-            now = datetime.fromtimestamp(self._feed.database_now(), UTC)
-            if not await self._warm.apply(messages[at : at + MESSAGES_AT_ONCE], layouts, now):
-                return False
+        now = datetime.fromtimestamp(self._feed.database_now(), UTC)
+        if not await self._warm.apply(messages, layouts, now):
+            return False
         for view in views:
             await self._show_layout(view)
         return True

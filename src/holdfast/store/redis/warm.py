@@ -29,6 +29,7 @@ from holdfast.store.redis.warm_hold import WarmHold, read_member, read_meta
 log = structlog.get_logger(__name__)
 
 ORGANIZATIONS_AT_ONCE = 8
+THREAD_FROM_MESSAGES = 200
 PAGE = 500
 """Holds, or seats, read with one call."""
 
@@ -82,8 +83,13 @@ class Warm:
 
         False: the server did not take all of it, or the lease of this process is over. It may be done again.
         """
+
+        def sort_out() -> list[Batch]:  # all at once: which of two messages about a seat counts is told by both
+            return list(batches_of(messages, layouts, now))
+
+        batches = sort_out() if len(messages) < THREAD_FROM_MESSAGES else await asyncio.to_thread(sort_out)
         by_organization: dict[UUID, list[Batch]] = {}
-        for batch in batches_of(messages, layouts, now):
+        for batch in batches:
             by_organization.setdefault(batch.organization_id, []).append(batch)
         return await self._write_all(by_organization.values(), now, moved=True)
 
