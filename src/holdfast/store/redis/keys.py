@@ -41,6 +41,7 @@ local function seat_key(seat) return prefix .. ':seat:' .. seat .. ':hold' end
 local function meta_key(hold) return prefix .. ':hold:' .. hold .. ':meta' end
 local function occupancy_key(event) return prefix .. ':event:' .. event .. ':occupancy' end
 local function bitmap_key(event) return prefix .. ':event:' .. event .. ':seats:bitmap' end
+local template_key = prefix .. ':template' -- never seen: made and deleted within one script
 """
 
 

@@ -125,14 +125,18 @@ class _Moves:
     def _began_together(self, message: Message) -> Holds | None:
         """Seats of which nothing else is told but that these holds of known users began: most messages are of this kind."""
         ordinals = message.ordinals or []
-        if message.kind != BEGAN or None in message.user_ids or not self._repeated.isdisjoint(ordinals):
+        if message.kind != BEGAN or not self._repeated.isdisjoint(ordinals):
             return None
-        if 16 * max(ordinals, default=0) >= len(self._seat_uuids) or len(message.user_ids) != len(ordinals):
+        hold_ids = [hold_id.bytes for hold_id in message.hold_ids if hold_id]
+        user_ids = [user_id.bytes for user_id in message.user_ids if user_id]
+        if not len(hold_ids) == len(user_ids) == len(ordinals):
+            return None
+        if 16 * max(ordinals, default=0) >= len(self._seat_uuids):
             return None
         holds = np.empty(len(ordinals), HOLD)
-        holds["hold"] = np.frombuffer(b"".join([hold_id.bytes for hold_id in message.hold_ids if hold_id]), "V16")
+        holds["hold"] = np.frombuffer(b"".join(hold_ids), "V16")
         holds["seat"] = np.frombuffer(self._seat_uuids, "V16")[ordinals]
-        holds["user"] = np.frombuffer(b"".join([user_id.bytes for user_id in message.user_ids if user_id]), "V16")
+        holds["user"] = np.frombuffer(b"".join(user_ids), "V16")
         holds["ordinal"] = ordinals
         holds["version"] = message.versions
         return holds

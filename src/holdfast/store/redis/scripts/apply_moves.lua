@@ -119,11 +119,7 @@ local function end_holds(event, holds_key, values, bits)
   call_with(keys, 'DEL')
 end
 
-local function write_meta(key, seat, user, event, version, header)
-  local held_until, _, _, ttl_ms, created_at, source, hold_type = unpack(header)
-  require_type(key, 'hash')
-  call('HSET', key, 'seat_id', seat, 'user_id', user, 'event_id', event, 'held_until', held_until,
-    'status', 'active', 'source', source, 'hold_type', hold_type, 'version', version)
+local function finish_meta(key, created_at, ttl_ms)
   if created_at ~= '' then
     call('HSET', key, 'created_at', created_at)
   end
@@ -132,6 +128,14 @@ local function write_meta(key, seat, user, event, version, header)
   else
     call('PERSIST', key)
   end
+end
+
+local function write_meta(key, seat, user, event, version, header)
+  local held_until, _, _, ttl_ms, created_at, source, hold_type = unpack(header)
+  require_type(key, 'hash')
+  call('HSET', key, 'seat_id', seat, 'user_id', user, 'event_id', event, 'held_until', held_until,
+    'status', 'active', 'source', source, 'hold_type', hold_type, 'version', version)
+  finish_meta(key, created_at, ttl_ms)
 end
 
 local function begin_seat_holds(event, holds_key, header, values, bits)
@@ -191,7 +195,7 @@ end
 -- Almost always nobody has the seats and nothing is known of the holds, so little is asked. Their metas differ in three
 -- fields: one is put together, and copied with its end.
 local function begin_together(event, holds_key, header, values, bits)
-  local held_until, score, _, ttl_ms, created_at, source, hold_type, _, meta_end, place_end, value_end = unpack(header)
+  local _, score, _, ttl_ms, _, _, _, _, meta_end, place_end, value_end = unpack(header)
   local lines, ordinals, versions = unpack(values)
   local width = #lines / #ordinals
   local places, members, taken, rest = {}, {}, {}, {}
@@ -200,18 +204,14 @@ local function begin_together(event, holds_key, header, values, bits)
     places[n] = lines:sub(at + meta_end + 1, at + place_end)
   end
   local holders = call('MGET', unpack(places))
-  local template, common = prefix .. ':template', versions[1]
-  call('DEL', template)
-  call('HSET', template, 'seat_id', '', 'user_id', '', 'event_id', event, 'held_until', held_until, 'status', 'active',
-    'source', source, 'hold_type', hold_type, 'version', common, 'created_at', created_at)
-  if ttl_ms > 0 then
-    call('PEXPIRE', template, ttl_ms)
-  end
+  local common = versions[1]
+  call('DEL', template_key)
+  write_meta(template_key, '', '', event, common, header)
   for n, place in ipairs(places) do
     local at = (n - 1) * width
     local key, listed = lines:sub(at + 1, at + meta_end), at + value_end
     local seat, user = lines:sub(listed + 1, listed + 36), lines:sub(listed + 75, listed + 110)
-    if holders[n] or call('COPY', template, key) == 0 then
+    if holders[n] or call('COPY', template_key, key) == 0 then
       local m = #rest
       rest[m + 1], rest[m + 2], rest[m + 3] = lines:sub(listed + 38, listed + 73), seat, user
       rest[m + 4], rest[m + 5] = ordinals[n], versions[n]
@@ -227,7 +227,7 @@ local function begin_together(event, holds_key, header, values, bits)
       set_bit(bits, ordinals[n], 1)
     end
   end
-  call('DEL', template)
+  call('DEL', template_key)
   set_all(taken, ttl_ms)
   call_with(members, 'ZADD', holds_key)
   begin_seat_holds(event, holds_key, header, rest, bits)
@@ -246,14 +246,7 @@ local function begin_place_holds(event, header, values)
       if zone_no >= 0 then
         call('HSET', key, 'zone_no', zone_no)
       end
-      if created_at ~= '' then
-        call('HSET', key, 'created_at', created_at)
-      end
-      if ttl_ms > 0 then
-        call('PEXPIRE', key, ttl_ms)
-      else
-        call('PERSIST', key)
-      end
+      finish_meta(key, created_at, ttl_ms)
     end
   end
 end
