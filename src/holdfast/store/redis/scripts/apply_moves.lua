@@ -22,6 +22,7 @@ if lease_end > 0 then
 end
 
 local call, pcall = redis.call, redis.pcall
+local NO_ID = ('0'):rep(36)
 
 local function text_of(key)
   local found = pcall('GET', key)
@@ -206,7 +207,7 @@ local function begin_together(event, holds_key, header, values, bits)
   local holders = call('MGET', unpack(places))
   local common = versions[1]
   call('DEL', template_key)
-  write_meta(template_key, '', '', event, common, header)
+  write_meta(template_key, NO_ID, NO_ID, event, common, header) -- as long as what takes their places
   for n, place in ipairs(places) do
     local at = (n - 1) * width
     local key, listed = lines:sub(at + 1, at + meta_end), at + value_end
