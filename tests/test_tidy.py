@@ -14,7 +14,7 @@ Sources = Mapping[str, str]
 """Texts by path; of Python modules, relative to `src/holdfast`."""
 
 PACKAGE = "holdfast"
-SLICES = ("accounts", "holds", "seating", "insight", "live", "compat", "webhooks")
+SLICES = ("accounts", "holds", "seating", "insight", "live", "compat", "webhooks", "allocation")
 WITH_IO = frozenset(
     (
         "compat/booking_v2.py",
