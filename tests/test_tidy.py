@@ -18,6 +18,8 @@ SLICES = ("accounts", "holds", "seating", "insight", "live", "compat", "webhooks
 WITH_IO = frozenset(
     (
         "compat/booking_v2.py",
+        "holds/best_available.py",
+        "holds/orphan_guard.py",
         "insight/invariants.py",
         "insight/occupancy_service.py",
         "insight/refusals.py",

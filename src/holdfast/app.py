@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
 from holdfast.compat.booking_v2 import BookingV2
+from holdfast.holds.best_available import BestAvailable
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.service import HoldsService
 from holdfast.http.api import build_api
@@ -51,6 +52,7 @@ from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.forget_messages import ForgetMessages
 from holdfast.workers.forget_webhooks import ForgetWebhooks
 from holdfast.workers.loop import Duties, Duty
+from holdfast.workers.measure_orphans import MeasureOrphans
 from holdfast.workers.measure_sales import MeasureSales
 from holdfast.workers.reconcile_registry import ReconcileRegistry
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
@@ -140,12 +142,14 @@ class Application:
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
         courier = Courier(private_targets=settings.webhook_private_targets)
+        holds = HoldsService(database, catalogue, combiner, registry, refusals, settings)
         services = Services(
             settings=settings,
             database=database,
             accounts=accounts,
             seating=SeatingService(database, catalogue, settings),
-            holds=HoldsService(database, catalogue, combiner, registry, refusals, settings),
+            holds=holds,
+            best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),
             authenticator=Authenticator(accounts),
@@ -160,7 +164,7 @@ class Application:
             geometry=GeometryService(catalogue),
             webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
-        housekeeping: list[Duty] = [WriteRefusals(refusals)] if serve else []
+        housekeeping: list[Duty] = [WriteRefusals(refusals), MeasureOrphans(registry)] if serve else []
         if serve or work:
             housekeeping.append(ReconcileRegistry(database, catalogue, hot, reconciler, all_events=work))
         deliver: DeliverWebhooks | None = None

@@ -79,6 +79,8 @@ class Measured:
     figures: Sequence[Quantity] = ()
     foreign_cores: Sequence[float] = ()
     notes: Sequence[str] = ()
+    drawing: str = ""
+    """In letters, for terminals."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -87,6 +89,7 @@ class Measured:
             "figures": [f.as_json() for f in self.figures],
             "foreign_cores": list(self.foreign_cores),
             "notes": list(self.notes),
+            "drawing": self.drawing.splitlines(),
         }
 
 
@@ -134,6 +137,8 @@ class Report:
         for part in self.measured:
             for note in part.notes:
                 console.print(f"• {note}", style="dim")
+            if part.drawing:
+                console.print(part.drawing, highlight=False, markup=False)
         console.print(f"{self.machine.described()}; {self.seconds:.0f} s", style="dim")
 
     def markdown(self) -> str:
@@ -164,6 +169,8 @@ class Report:
                 parts += [f"| {f.name} | {spelled(f.median)} {f.unit} | {f.spread} |" for f in part.figures]
             if part.notes:
                 parts += ["", *(f"- {note}" for note in part.notes)]
+            if part.drawing:
+                parts += ["", "```text", *part.drawing.splitlines(), "```"]
         return "\n".join(parts) + "\n"
 
 

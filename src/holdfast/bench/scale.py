@@ -31,6 +31,8 @@ class Scale:
     viewers: int
     live_holds: int
     live_seconds: float
+    sell_out_seats: int
+    sell_out_buyers: int
 
 
 FULL: Final = Scale(
@@ -53,6 +55,8 @@ FULL: Final = Scale(
     viewers=5_000,
     live_holds=40,
     live_seconds=8.0,
+    sell_out_seats=5_000,
+    sell_out_buyers=2_000,
 )
 QUICK: Final = Scale(
     rounds=2,
@@ -74,6 +78,8 @@ QUICK: Final = Scale(
     viewers=500,
     live_holds=15,
     live_seconds=2.0,
+    sell_out_seats=1_000,
+    sell_out_buyers=400,
 )
 TINY: Final = Scale(
     rounds=1,
@@ -95,4 +101,6 @@ TINY: Final = Scale(
     viewers=20,
     live_holds=3,
     live_seconds=0.4,
+    sell_out_seats=100,
+    sell_out_buyers=40,
 )

@@ -38,8 +38,8 @@ QUIET = {"autovacuum": False}
 `refill` does its work between the rounds."""
 SEATS_A_ROW = 200
 TOKENS_AT_ONCE = 16
-UNLIMITED = {"max_holds_per_user": 1_000_000}
-"""The limit is checked exactly, as ever; it is only never reached."""
+UNLIMITED = {"max_holds_per_user": 1_000_000, "orphan_avoidance_strict": False}
+"""The limit is checked exactly, as ever; it is only never reached. Seats are picked at random, so single ones are left."""
 
 T = TypeVar("T")
 
@@ -246,19 +246,22 @@ def seat_ids(seats: int) -> list[str]:
     return [f"{n // SEATS_A_ROW + 1}-{n % SEATS_A_ROW + 1}" for n in range(seats)]
 
 
-def layout_body(seats: int) -> bytes:
+def layout_config(seats: int, a_row: int = SEATS_A_ROW) -> dict[str, Any]:
     listed = [
         {
-            "seat_id": seat_id,
-            "row": str(n // SEATS_A_ROW + 1),
-            "number": n % SEATS_A_ROW + 1,
-            "coordinates": {"x": 10.0 * (n % SEATS_A_ROW), "y": 20.0 * (n // SEATS_A_ROW)},
+            "seat_id": f"{n // a_row + 1}-{n % a_row + 1}",
+            "row": str(n // a_row + 1),
+            "number": n % a_row + 1,
+            "coordinates": {"x": 10.0 * (n % a_row), "y": 20.0 * (n // a_row)},
         }
-        for n, seat_id in enumerate(seat_ids(seats))
+        for n in range(seats)
     ]
     zone = {"zone_id": "stalls", "name": "Stalls", "zone_type": "reserved_seating", "capacity": seats, "seats": listed}
-    config = {"focal_point": {"x": 5.0 * SEATS_A_ROW, "y": -20.0}, "zones": [zone]}
-    return msgspec.json.encode({"name": "Plan", "config": config})
+    return {"focal_point": {"x": 5.0 * a_row, "y": -20.0}, "zones": [zone]}
+
+
+def layout_body(seats: int) -> bytes:
+    return msgspec.json.encode({"name": "Plan", "config": layout_config(seats)})
 
 
 def event_body(layout_id: str) -> dict[str, Any]:

@@ -55,7 +55,14 @@ async def _open_house(application: Application, name: str, life_s: int, guests: 
     await services.accounts.store_policy(call, POLICY)
     venue = await services.seating.create_venue(call, "Hall")
     layout = await services.seating.create_layout(call, venue.id, "Plan", msgspec.json.encode(_plan()))
-    event = await services.seating.create_event(call, {"name": "Evening", "layout_id": str(layout.id)})
+    event = await services.seating.create_event(
+        call,
+        {
+            "name": "Evening",
+            "layout_id": str(layout.id),
+            "overrides": {"orphan_avoidance_strict": False},  # the crowd picks at random
+        },
+    )
     await services.seating.set_status(call, event.id, EventStatus.PUBLISHED)
     view = await application.catalogue.fresh_event(made.organization_id, event.id)
     assert view is not None

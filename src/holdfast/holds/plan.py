@@ -38,6 +38,7 @@ class HoldsAsked(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "web"
     endpoint_ttl_s: int  # the platform's default of the endpoint that was called
     session_id: str | None = None
+    chosen_by_system: bool = False  # not picked: the rules for picks were kept by whoever chose
 
 
 def find_hold_type(view: EventView, name: str | None, target: BookingState) -> ResolvedHoldType:
@@ -95,7 +96,7 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
         require_access(call, zones, whitelisted=whitelisted)
     quantity = len(ordinals) + sum(q for _, q in places) if places else len(ordinals)
     if quantity > 1:
-        _require_few(call, quantity, view.effective_policy.max_seats_per_booking, bulk_max)
+        require_few(call, quantity, view.effective_policy.max_seats_per_booking, bulk_max)
         ordinals.sort()
     principal = call.principal
     return HoldRequest(
@@ -181,7 +182,7 @@ def require_access(call: Call, zones: Sequence[Zone], *, whitelisted: bool) -> N
             raise ZoneAccessDenied(denied.reason, access_mode=denied.mode.value, zone=denied.zone_id)
 
 
-def _require_few(call: Call, quantity: int, per_booking: int, bulk_max: int) -> None:
+def require_few(call: Call, quantity: int, per_booking: int, bulk_max: int) -> None:
     allowed = per_booking if call.principal.actor is Actor.CUSTOMER else bulk_max
     if quantity > allowed:
         raise TooManySeats(

@@ -12,6 +12,7 @@ from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seconds_between
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
+from holdfast.holds.orphan_guard import OrphanGuard
 from holdfast.holds.plan import HoldsAsked, asks_whitelist, find_ordinals, hold_ttl_s, plan_hold
 from holdfast.holds.recent import RecentHolds
 from holdfast.insight.refusals import RefusalAudit
@@ -119,6 +120,7 @@ class HoldsService:
         self._registry = registry
         self._refusals = refusals
         self._settings = settings
+        self._orphans = OrphanGuard(registry)
         self._recent = RecentHolds(settings.hold_window_s)
         self._gates: dict[UUID, Gate] = {}
 
@@ -132,11 +134,13 @@ class HoldsService:
             request = await self._plan(call, view, asked)
             if call.idempotency is None:
                 await self._refuse_early(view, request)
+                if not asked.chosen_by_system:
+                    await self._orphans.check(call, view, request)
             if call.idempotency is None and self._fits_a_batch(request):
                 held = await self._combiner.submit(request)
                 placement = placement_of(view, held)
             else:
-                placement = await self._hold_alone(call, view, request)
+                placement = await self._hold_alone(call, view, asked, request)
         except Refusal as refusal:
             named = _named(refusal, view)
             self._refusals.note(call, event_id, named)
@@ -159,6 +163,8 @@ class HoldsService:
             taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
             if taken is not None and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
                 raise _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
+            if not self._orphans.passes_at_once(view, request):
+                return False
 
             def settled(outcome: Held | Refusal) -> None:
                 if isinstance(outcome, Refusal):
@@ -208,6 +214,10 @@ class HoldsService:
 
     def over_limit(self, owner: int, limit: int | None, now: float) -> bool:
         return self._recent.too_many(owner, 1, limit, now)
+
+    def note_refusal(self, call: Call, event_id: UUID, refusal: Refusal) -> None:
+        """One that was decided before this service was asked."""
+        self._refusals.note(call, event_id, refusal)
 
     def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
         """For the audit, where the sample wants it."""
@@ -262,10 +272,12 @@ class HoldsService:
         mixed = bool(request.seats) and bool(request.places)
         return not mixed and len(request.seats) <= self._settings.batch_size
 
-    async def _hold_alone(self, call: Call, view: EventView, request: HoldRequest) -> Placement:
+    async def _hold_alone(self, call: Call, view: EventView, asked: HoldsAsked, request: HoldRequest) -> Placement:
         """In a transaction of its own: with an Idempotency-Key, seats and places together, or very many seats."""
 
         async def work(tx: Transaction) -> Placement:
+            if call.idempotency is not None and not asked.chosen_by_system:  # not when it is answered as before
+                await self._orphans.check(call, view, request)
             return placement_of(view, await store.hold_whole(tx, request, self._settings.hold_window_s))
 
         return await run_once(self._database, call, work, Placement)

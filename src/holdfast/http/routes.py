@@ -4,6 +4,7 @@ from litestar.types import ControllerRouterHandler
 
 from holdfast.http import (
     accounts,
+    best_available,
     booking_v2,
     geometry,
     holds,
@@ -22,6 +23,7 @@ ROUTES: list[ControllerRouterHandler] = [
     *seating.ROUTES,
     *insight.ROUTES,
     *holds.ROUTES,
+    *best_available.ROUTES,
     *booking_v2.ROUTES,
     *live.ROUTES,
     *geometry.ROUTES,

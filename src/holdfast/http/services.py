@@ -12,6 +12,7 @@ from holdfast.store.postgres.health import Health
 
 if TYPE_CHECKING:
     from holdfast.compat.booking_v2 import BookingV2
+    from holdfast.holds.best_available import BestAvailable
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
     from holdfast.insight.occupancy_service import OccupancyService
@@ -36,6 +37,7 @@ class Services:
     authenticator: "Authenticator"
     seating: "SeatingService"
     holds: "HoldsService"
+    best: "BestAvailable"
     booking: "BookingV2"
     insight: "InsightService"
     refusals: "RefusalAudit"

@@ -143,6 +143,18 @@ class SeatHeldByAnother(Conflict):
     code = "seat_held_by_another_user"
 
 
+class OrphanSeat(Conflict):
+    """A pick that would leave a single seat alone; `alternatives` would not."""
+
+    code = "orphan_seat"
+
+
+class NoSeatsLeft(Conflict):
+    """Nothing that fits what was wished for is free."""
+
+    code = "no_seats_available"
+
+
 class ZoneAtCapacity(Conflict):
     code = "block_at_capacity"
 

@@ -64,6 +64,12 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
             return otherwise
         return self.read_monotonic + (instant - self.read_at).total_seconds()
 
+    def price_column(self) -> None:
+        return None
+
+    def zone_price(self, zone_no: int) -> int | None:
+        return None
+
     def on_sale(self) -> bool:
         """By what was read; the database asserts it again when it writes."""
         return self.opens <= time.monotonic() <= self.closes

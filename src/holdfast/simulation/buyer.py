@@ -25,6 +25,8 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     sell: float = 0.0
     several: float = 0.35
     places: float = 0.12
+    best: float = 0.15
+    """Of those who want several seats: how many let the box office choose."""
     return_when_sold: int | None = None
     """Above so many seats sold by this crowd, buyers bring some back: a show that never ends."""
 
@@ -99,14 +101,27 @@ class Buyer:
             return self._held(await self._ask("hold_ga", "POST", f"{base}/holds", {"ga": wanted}, token=token))
         restricted = self._member is not None and chance.random() < 0.5
         if what > 1 - crowd.manner.several:
+            if chance.random() < crowd.manner.best and not restricted:
+                wish = {"quantity": chance.randint(2, 4)}
+                return self._held(await self._ask("best", "POST", f"{base}/best-available", wish, token=token))
             seats = crowd.hall.choose(chance, chance.randint(2, 4), restricted=restricted)
-            body = {"seats": [seat.id for seat in seats]}
-            return self._held(await self._ask("hold", "POST", f"{base}/holds", body, token=token)) if seats else []
+            return await self._pick([seat.id for seat in seats], token) if seats else []
         seats = crowd.hall.choose(chance, 1, restricted=restricted)
         if not seats:
             return []
-        answer = await self._ask("hold", "POST", f"{base}/seats/{seats[0].id}/reserve", {}, token=token)
-        return self._held(answer)
+        return await self._pick([seats[0].id], token)
+
+    async def _pick(self, seats: list[str], token: str) -> list[str]:
+        """These; or, where they would leave somebody's seat alone, what the answer offers instead."""
+        answer = await self._send("hold", "POST", *self._request(seats), token=token)
+        if answer.reason == "orphan_seat" and answer.body["alternatives"]:
+            instead = [seat["id"] for seat in answer.body["alternatives"][0]["seats"]]
+            answer = await self._send("hold", "POST", *self._request(instead), token=token)
+        return self._held(answer if answer.ok else None)
+
+    def _request(self, seats: list[str]) -> tuple[str, Any]:
+        base = f"/api/events/{self._crowd.event_id}"
+        return (f"{base}/seats/{seats[0]}/reserve", {}) if len(seats) == 1 else (f"{base}/holds", {"seats": seats})
 
     def _held(self, answer: Answer | None) -> list[str]:
         if answer is None:
@@ -144,6 +159,10 @@ class Buyer:
 
     async def _ask(self, verb: str, method: str, path: str, body: Any = None, **credential: str) -> Answer | None:
         """The answer, where it was a success; whatever came is counted."""
+        answer = await self._send(verb, method, path, body, **credential)
+        return answer if answer.ok else None
+
+    async def _send(self, verb: str, method: str, path: str, body: Any = None, **credential: str) -> Answer:
         tally = self._crowd.tally
         begun = time.perf_counter()
         answer = await self._client.send(method, path, body, **credential)
@@ -154,7 +173,7 @@ class Buyer:
         if answer.status >= 500 and answer.status != 503:
             tally.fault(f"{method} {path.partition('?')[0]}: {answer.status} {answer.reason}")
         tally.refused[answer.reason] += 1
-        return None
+        return answer
 
     async def _think(self) -> None:
         await asyncio.sleep(self._chance.uniform(*self._crowd.manner.think_s))

@@ -11,7 +11,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     holds: int
     done: dict[str, int]
-    """Successes by verb: hold, hold_ga, release, extend, sell, return."""
+    """Successes by verb: hold, hold_ga, best, release, extend, sell, return."""
     refused: dict[str, int]
     """Refusals by their code."""
     faults: int
@@ -49,7 +49,7 @@ class Tally:
         ordered = sorted(self._latencies_ms if self._keep_all else self._latencies_ms[-self.RECENT :])
         return Report(
             requests=self.requests,
-            holds=self.done["hold"] + self.done["hold_ga"],
+            holds=self.done["hold"] + self.done["hold_ga"] + self.done["best"],
             done=dict(self.done),
             refused=dict(self.refused),
             faults=self.faults,

@@ -79,7 +79,7 @@ class Feed:
         self._looked = asyncio.Condition()
         self.looks_begun = 0
         """The number of the look that is under way, or was the last."""
-        self._looks_done = 0
+        self.looks_done = 0
 
     # Time --------------------------------------------------------------------------------------------------------
     def database_now(self) -> float:
@@ -110,7 +110,7 @@ class Feed:
         wanted = self.looks_begun + 1
         self._news.set()
         async with self._looked:
-            await self._looked.wait_for(lambda: self._looks_done >= wanted)
+            await self._looked.wait_for(lambda: self.looks_done >= wanted)
 
     async def _begin(self) -> None:
         async with self._database.connection() as connection:
@@ -164,7 +164,7 @@ class Feed:
                 LAG.observe(max(0.0, now - message.at.timestamp()))
         self.trusted_until = began + TRUSTED_S
         FRESH.set(1)
-        self._looks_done = number
+        self.looks_done = number
         async with self._looked:
             self._looked.notify_all()
 

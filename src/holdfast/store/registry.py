@@ -7,9 +7,12 @@ turns out wrong is mended.
 """
 
 import math
+from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
@@ -63,6 +66,28 @@ class Registry:
             self.hot.want(view)
             return None
         return self._in_memory(event, ordinal, user_id)
+
+    def seats_at_once(self, view: EventView) -> HotEvent | None:
+        """Every seat of the event as it is known in memory; never waits."""
+        event = self.hot.peek(view.organization_id, view.id)
+        if event is None:
+            self.hot.want(view)
+        return event
+
+    async def seats(self, view: EventView, near: Sequence[int] = ()) -> HotEvent:
+        """Every seat of the event, read where it is not in memory. A process that keeps no events reads only the zones of
+        the seats in `near`, where some are given: the others look taken."""
+        if self.hot.keeps_events or not near:
+            return await self.hot.event(view)
+        zones = {view.layout.zone_nos[ordinal] for ordinal in near}
+        return await self.hot.read_zones(view, [view.layout.zones[zone_no] for zone_no in sorted(zones)])
+
+    def free_seats(self, event: HotEvent) -> NDArray[np.bool_]:
+        """Those that nobody has, or whose hold is over. What this process moved a moment ago is not among them."""
+        free = event.taken <= self.feed.database_now()
+        if event.doubts:
+            free[list(event.doubts)] = False
+        return free
 
     def _in_memory(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
         left_s = event.refusal(ordinal, user_id, self.feed.database_now())

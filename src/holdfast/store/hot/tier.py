@@ -15,9 +15,10 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from holdfast.kernel.tasks import end_tasks
+from holdfast.seating.layout import Zone
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
-from holdfast.store.hot.event import HotEvent
+from holdfast.store.hot.event import FOREVER, HotEvent
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.feed import News, low_mark
 from holdfast.store.postgres.seat_facts import SeatColumns, begin_instant, seat_columns, zone_rows
@@ -65,6 +66,10 @@ class HotTier:
                 self._load_once(view)
         elif known.layout is not view.layout and known.layout.seat_uuids != view.layout.seat_uuids:
             self.drop(key, "layout")
+
+    @property
+    def keeps_events(self) -> bool:
+        return self._events_max > 0
 
     def is_loading(self, view: EventView) -> bool:
         return (view.organization_id, view.id) in self._loading
@@ -176,7 +181,7 @@ class HotTier:
             if not event.loaded:
                 event.base = mark
                 event.versions[event.versions < 0] = 0
-            async for columns in seat_columns(tx, organization_id, event_id, len(event.states)):
+            async for columns in seat_columns(tx, organization_id, event_id, range(len(event.states))):
                 changed += _note(event, columns, mark)
             for row in await zone_rows(tx, organization_id, event_id):
                 zone = event.zones.get(row["zone_no"])
@@ -186,6 +191,17 @@ class HotTier:
                         event.revision += 1
                     zone.version, zone.held, zone.sold = row["version"], row["held"], row["sold"]
         return changed
+
+    async def read_zones(self, view: EventView, zones: Sequence[Zone]) -> HotEvent:
+        """The seats of these zones as they are now, for one use; all others look taken."""
+        event = HotEvent(view.organization_id, view.id, view.layout)
+        event.taken[:] = FOREVER
+        async with self._database.transaction(view.organization_id) as tx:
+            for zone in zones:
+                event.taken[zone.ordinals.start : zone.ordinals.stop] = 0.0
+                async for columns in seat_columns(tx, view.organization_id, view.id, zone.ordinals):
+                    _note(event, columns, 0)
+        return event
 
     async def close(self) -> None:
         await end_tasks(list(self._loading.values()))

@@ -92,10 +92,10 @@ async def begin_instant(tx: Transaction) -> Cursor:
 
 
 async def seat_columns(
-    tx: Transaction, organization_id: UUID, event_id: UUID, seats: int
+    tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: range
 ) -> AsyncIterator[SeatColumns]:
-    for start in range(0, seats, PART):
-        row = await tx.fetchrow(SEATS, organization_id, event_id, start, start + PART)
+    for start in range(ordinals.start, ordinals.stop, PART):
+        row = await tx.fetchrow(SEATS, organization_id, event_id, start, min(start + PART, ordinals.stop))
         assert row is not None
         if row["ordinals"]:
             yield SeatColumns(*row.values())

@@ -1,0 +1,101 @@
+"""The orphan rule for seats that a buyer picks: nobody may leave a single free seat behind where that can be avoided. Pure.
+
+It is a rule of good order, not of ownership: it is held against the seats as this process knows them, a moment old at most,
+and two buyers in the same instant can together leave what neither would have been allowed to.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.allocation.floor import Floor
+from holdfast.allocation.orphans import judge
+from holdfast.kernel.errors import OrphanSeat
+from holdfast.seating.layout import Layout
+
+Mask = NDArray[np.bool_]
+
+
+class Stranding(msgspec.Struct, frozen=True):
+    """Seats that a pick leaves alone, and why that is allowed."""
+
+    stranded: tuple[int, ...]
+    reason: str
+    by_policy: bool
+
+
+def strands_somebody(floor: Floor, taken: Sequence[float], ordinal: int, now: float) -> bool:
+    """Whether taking this one seat leaves a free neighbour without one; `taken`: until when each seat is (unix). A
+    microsecond, for the hottest path: whoever strands somebody is looked at again, with every exception."""
+    left, right = floor.left_of, floor.right_of
+    beside = left[ordinal]
+    if beside >= 0 and taken[beside] <= now:
+        beyond = left[beside]
+        if beyond < 0 or taken[beyond] > now:
+            return True
+    beside = right[ordinal]
+    if beside >= 0 and taken[beside] <= now:
+        beyond = right[beside]
+        if beyond < 0 or taken[beyond] > now:
+            return True
+    return False
+
+
+def check_pick(
+    layout: Layout, floor: Floor, free: Mask, picked: Sequence[int], own: Collection[int], *, strict: bool
+) -> Stranding | None:
+    """None: nobody is stranded. Raises OrphanSeat where the policy is strict and nothing excuses it."""
+    new = [ordinal for ordinal in picked if ordinal not in own]
+    if not new or not free[new].all():
+        return None  # what is taken is refused for that, by whoever decides it
+    verdict = judge(floor, free, new, own)
+    if not verdict.stranded:
+        return None
+    if verdict.excuse is not None:
+        return Stranding(verdict.stranded, verdict.excuse, False)
+    if not strict:
+        return Stranding(verdict.stranded, "the policy is not strict", True)
+    raise orphan_refusal(layout, verdict.stranded, verdict.alternatives)
+
+
+def orphan_refusal(layout: Layout, stranded: Sequence[int], alternatives: Sequence[Sequence[int]]) -> OrphanSeat:
+    alone = describe_seats(layout, stranded)
+    one = len(stranded) == 1
+    detail = f"This would leave {alone} alone, with no free seat beside {'it' if one else 'them'}."
+    if alternatives:
+        detail += f" Free instead: {'; or '.join(describe_seats(layout, seats) for seats in alternatives)}."
+    return OrphanSeat(
+        detail,
+        stranded=[seat_facts(layout, ordinal) for ordinal in stranded],
+        alternatives=[
+            {"seats": [seat_facts(layout, ordinal) for ordinal in seats], "words": describe_seats(layout, seats)}
+            for seats in alternatives
+        ],
+    )
+
+
+def seat_facts(layout: Layout, ordinal: int) -> dict[str, Any]:
+    zone = layout.zone_of(ordinal)
+    return {
+        "id": str(layout.seat_uuid(ordinal)),
+        "seat_id": layout.seat_ids[ordinal],
+        "zone_id": zone.zone_id,
+        "row": layout.rows[ordinal],
+        "number": layout.numbers[ordinal],
+    }
+
+
+def describe_seats(layout: Layout, ordinals: Sequence[int]) -> str:
+    """`row A, seats 3, 4 and row B, seat 1`; the zone is said where there are several in the layout."""
+    rows: dict[tuple[int, str], list[int]] = {}
+    for ordinal in sorted(ordinals):
+        rows.setdefault((layout.zone_nos[ordinal], layout.rows[ordinal]), []).append(layout.numbers[ordinal])
+    said: list[str] = []
+    for (zone_no, row), numbers in rows.items():
+        zone = f"{layout.zones[zone_no].name}, " if len(layout.zones) > 1 else ""
+        noun = "seat" if len(numbers) == 1 else "seats"
+        said.append(f"{zone}row {row}, {noun} {', '.join(str(number) for number in sorted(numbers))}")
+    return " and ".join(said)
