@@ -96,6 +96,7 @@ async def world(
         authenticator=Authenticator(accounts, remember_s=remember_s),
         seating=unused,
         holds=unused,
+        best=unused,
         booking=unused,
         insight=unused,
         refusals=unused,

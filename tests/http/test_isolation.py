@@ -54,6 +54,9 @@ OWN_EVENT: dict[str, Case] = {
     "places": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/holds", {"ga": [{"zone_id": them.zone, "quantity": 1}]}
     ),
+    "a zone to choose in": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/best-available", {"quantity": 1, "zones": [them.zone]}
+    ),
     "holds to release": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/holds/release", {"hold_ids": [them.hold]}
     ),
@@ -143,6 +146,10 @@ WITH_ID: dict[tuple[str, str], Case] = {
         "POST", f"/api/events/{them.event}/seats/{them.seat}/reserve"
     ),
     ("GET", "/api/events/{event_id}/holds"): of_event("GET", "/holds"),
+    ("POST", "/api/events/{event_id}/best-available"): of_event("POST", "/best-available", {"quantity": 1}),
+    ("POST", "/api/events/{event_id}/best-available/preview"): of_event(
+        "POST", "/best-available/preview", {"quantity": 1}
+    ),
     ("POST", "/api/events/{event_id}/holds"): lambda them, me: Asked(
         "POST", f"/api/events/{them.event}/holds", {"seats": [them.seat]}
     ),

@@ -9,10 +9,12 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from holdfast.accounts.principal import Call
 from holdfast.allocation.floor import floor_of
 from holdfast.app import Application
 from holdfast.bench.selling_out import ALMOST, drawn, sale_curve
 from holdfast.bench.stand import layout_config
+from holdfast.holds.best_available import BestAvailable, _Marks
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.wish import SeatsWished
 from holdfast.kernel.errors import NoSeatsLeft
@@ -79,6 +81,29 @@ def test_everybody_is_served_as_long_as_something_fits_and_nothing_twice(
     print(drawn(curve))
     almost = next(point for point in curve if point.taken >= ALMOST)
     assert almost.alone_of_free < 0.05, drawn(curve)
+
+
+def test_control_whoever_tries_only_once_refuses_while_seats_are_free(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def try_once(self: BestAvailable, call: Call, search: Any) -> Any:
+        free = self._registry.free_seats(await self._registry.seats(search.view))
+        choice = search.choose(free)
+        placement = None if choice is None else await self._try(call, search, choice, _Marks(), set())
+        if placement is None:
+            raise NoSeatsLeft("tried once")
+        return placement
+
+    monkeypatch.setattr(BestAvailable, "_hold_best", try_once)
+
+    async def main() -> int:
+        async with ground(database, layout_config(500, A_ROW), hot_events=64) as made:
+            wished = SeatsWished(quantity=2, endpoint_ttl_s=NATIVE_RESERVE_TTL_S)
+            asked = (app.services.best.hold(made.buyer(), made.event.id, wished) for app in made.apps * 50)
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            return sum(isinstance(answer, NoSeatsLeft) for answer in answers)
+
+    assert asyncio.run(main()) > 0
 
 
 def test_the_report_draws_a_sale() -> None:
