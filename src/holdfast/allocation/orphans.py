@@ -191,7 +191,8 @@ def _alternatives(floor: Floor, free: Booleans, new: set[int], guilty: set[int])
     for sets in (_mended(floor, free, new, kept, guilty), _elsewhere(floor, free, new, guilty)):
         for seats in sets:
             chosen = tuple(sorted(seats))
-            if chosen not in seen and len(chosen) == len(new) and not stranded_by(floor, free, seats):
+            changed = seats - kept  # what is kept leaves nobody alone, or is excused
+            if chosen not in seen and len(chosen) == len(new) and not stranded_by(floor, free, changed):
                 seen.add(chosen)
                 yield chosen
 
@@ -201,15 +202,15 @@ def _mended(floor: Floor, free: Booleans, new: set[int], kept: set[int], guilty:
     first, *others = sorted(guilty)
     rest = set(kept)
     for row_no in others:
-        nearest = next(_in_row(floor, free, row_no, {s for s in new if floor.row_of[s] == row_no}), None)
+        nearest = next(clean_in_row(floor, free, row_no, {s for s in new if floor.row_of[s] == row_no}), None)
         if nearest is None:
             return
         rest |= nearest
-    for seats in _in_row(floor, free, first, {s for s in new if floor.row_of[s] == first}):
+    for seats in clean_in_row(floor, free, first, {s for s in new if floor.row_of[s] == first}):
         yield seats | rest
 
 
-def _in_row(floor: Floor, free: Booleans, row_no: int, part: set[int]) -> Iterator[set[int]]:
+def clean_in_row(floor: Floor, free: Booleans, row_no: int, part: set[int]) -> Iterator[set[int]]:
     ordinals = floor.rows[row_no].ordinals
     runs = _stretches(floor, ordinals, [bool(free[ordinal]) for ordinal in ordinals])
     middle = _middle(floor, part)

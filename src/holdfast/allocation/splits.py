@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from holdfast.allocation.floor import Floor, Integers
+from holdfast.allocation.floor import Booleans, Floor, Integers
 from holdfast.allocation.wish import House, Wish
 
 WORTH_BITS: Final = 56
@@ -59,7 +59,12 @@ def split(floor: Floor, house: House, wish: Wish, before: Integers) -> list[list
             break
     else:
         return None
-    worths = _Worths(floor, house, runs, before)
+    concerned = np.zeros(rows, np.bool_)
+    for n in range(span + 1) if len(firsts) > span else ():
+        concerned[np.minimum(firsts + n, ends[firsts] - 1)] = True
+    for first in firsts.tolist() if len(firsts) <= span else ():
+        concerned[first : min(first + span + 1, int(ends[first]))] = True
+    worths = _Worths(floor, house, runs, before, concerned)
     if shape.groups == 2:
         first = _best_pair(worths, firsts, ends, shape, wish.quantity, span)
         return worths.within(first, min(first + span + 1, int(ends[first])), shape, wish.quantity)[1]
@@ -105,9 +110,7 @@ def _counts(runs: _Runs, size: int, rows: int) -> list[Integers]:
     return counts
 
 
-def _feasible(
-    counts: Sequence[Integers], ends: Integers, shape: _Shape, size: int, span: int
-) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _feasible(counts: Sequence[Integers], ends: Integers, shape: _Shape, size: int, span: int) -> Booleans:
     """By row: whether a split of this shape fits into that row and the `span` behind it."""
     firsts = np.arange(len(ends))
     lasts = np.minimum(firsts + span + 1, ends)
@@ -140,8 +143,9 @@ def _least_span(counts: Sequence[Integers], ends: Integers, shape: _Shape, size:
 class _Worths:
     """What a group of a size costs in every run at its best: seats left alone, then worth. Lower is better."""
 
-    def __init__(self, floor: Floor, house: House, runs: _Runs, before: Integers) -> None:
+    def __init__(self, floor: Floor, house: House, runs: _Runs, before: Integers, concerned: Booleans) -> None:
         self._floor = floor
+        self._concerned = np.repeat(concerned, np.diff(floor.row_starts))
         self._house = house
         self._runs = runs
         self._before = before
@@ -153,7 +157,8 @@ class _Worths:
         known = self._windows.get(size)
         if known is None:
             house = self._house
-            starts = np.flatnonzero(house.windows(size))
+            windows = house.windows(size)
+            starts = np.flatnonzero(windows & self._concerned[: len(windows)])
             alone = house.strands_left[starts].astype(np.int64) + house.strands_right[starts + size - 1]
             known = self._windows[size] = starts, self._before[starts + size] - self._before[starts] + alone * STRANDED
         return known
