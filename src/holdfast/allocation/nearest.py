@@ -22,9 +22,11 @@ from holdfast.allocation.wish import House, Wish
 
 ALL_PAIRS: Final = 250
 """Up to so many usable seats, everybody is measured against everybody."""
+CONSIDERED: Final = 12_000
+"""Of more usable seats than that, so many of the best are looked at: they are never far apart."""
 ASKED: Final = 2_000
 """So many of the most crowded and as many of the best are asked, at most."""
-PASSED_OVER: Final = 100
+PASSED_OVER: Final = 40
 """So many choices are tried against the orphan rule before seats are moved instead."""
 CELLS: Final = 1_000_000
 """A grid of so many cells is counted out; in a larger one seats are looked up."""
@@ -42,9 +44,13 @@ class _Near(msgspec.Struct, frozen=True):
 def nearest(floor: Floor, free: Booleans, house: House, wish: Wish, before: Integers) -> list[list[int]]:
     """The groups of neighbours in the choice, as places. There are at least `quantity` usable seats."""
     places = np.flatnonzero(house.usable)
+    worths = before[places + 1] - before[places]
+    most = max(CONSIDERED, wish.quantity)
+    if len(places) > most:
+        best = np.sort(np.argpartition(worths, most - 1)[:most])
+        places, worths = places[best], worths[best]
     seats = floor.line[places]
     xs, ys = floor.xs[seats], floor.ys[seats]
-    worths = before[places + 1] - before[places]
     passed: set[int] = set()
     for chosen in islice(_choices(xs, ys, worths, wish.quantity), PASSED_OVER):
         ordinals = set(seats[chosen].tolist())
