@@ -15,6 +15,7 @@ from holdfast.allocation.orphans import NO_ALTERNATIVE, judge
 from holdfast.seating.validate import parse_layout
 from tests.domain import allocation_twin as twin
 from tests.domain.allocation_twin import Asked, Drawn, House
+from tests.factories import theatre_config
 
 LAYOUT = UUID("0198c0de-0000-7000-8000-000000000001")
 
@@ -202,7 +203,7 @@ def wishes(draw: st.DrawFn, house: House) -> Wish:
     return Wish(
         # Often a little more than fits in one place, since the lower rungs are where it is easy to go wrong.
         quantity=draw(st.integers(1, 6) | st.integers(longest + 1, longest + 3)),
-        allowed=flags(house, ".") if house.marked("-") or draw(st.booleans()) else None,
+        allowed=flags(house, ".") if bool(house.marked("-")) or draw(st.booleans()) else None,
         strict_orphans=draw(st.booleans()),
         max_group_split=draw(st.integers(1, 4)),
         adjacency_strict=draw(st.booleans()),
@@ -316,3 +317,47 @@ def _large() -> Floor:
 
 def drawn_large() -> House:
     return House([Drawn("Stalls", f"R{n}", "." * (2 * _LARGE_COLUMNS)) for n in range(_LARGE_ROWS)])
+
+
+# In a large house -----------------------------------------------------------------------------------------------------
+_HALL_ROWS, _HALL_COLUMNS = 90, 100
+
+
+def _hall() -> Floor:
+    """The stage in the middle: the best seats are neither the first nor the last."""
+    if len(_kept) < 2:
+        _large()
+        config = theatre_config(_HALL_ROWS, _HALL_COLUMNS)
+        _kept.append(floor_of(parse_layout(LAYOUT, {**config, "focal_point": {"x": 505.0, "y": 900.0}})))
+    return _kept[1]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 5), st.sampled_from([0.0, 0.5, 0.9]), st.integers(0, 5), st.booleans())
+def test_in_a_large_house_the_best_window_is_found_wherever_it_is(
+    chance: int, quantity: int, taken: float, seed: int, cheapest: bool
+) -> None:
+    rng = np.random.default_rng(chance)
+    floor = _hall()
+    free = rng.random(floor.seats) >= taken
+    prices = rng.choice([400, 500, 900], floor.seats)
+    strategy = Strategy.CHEAPEST if cheapest else Strategy.BEST
+    choice = choose(floor, free, Wish(quantity=quantity, seed=seed, prices=prices, strategy=strategy))
+    is_free, quality, price = free.tolist(), floor.quality.tolist(), prices.tolist()
+    found: dict[tuple[int, float], list[int]] = {}
+    for start in range(floor.seats - quantity + 1):
+        row, column = divmod(start, _HALL_COLUMNS)
+        if column + quantity > _HALL_COLUMNS or not all(is_free[start : start + quantity]):
+            continue
+        line = [False, False, *is_free[row * _HALL_COLUMNS : (row + 1) * _HALL_COLUMNS], False, False]
+        if (line[column + 1] and not line[column]) or (line[column + quantity + 2] and not line[column + quantity + 3]):
+            continue
+        paid = sum(price[start : start + quantity]) if cheapest else 0
+        found.setdefault((paid, sum(quality[start : start + quantity])), []).append(start)
+    if not found:
+        assert choice is None or choice.rung is not Rung.TOGETHER
+        return
+    equal = found[min(found)]
+    start = equal[seed % len(equal)]
+    assert choice is not None
+    assert choice.ordinals == tuple(range(start, start + quantity))

@@ -10,7 +10,19 @@ from pathlib import Path
 import msgspec
 from rich.console import Console
 
-from holdfast.bench import batching, contested, expiry, live, occupancy, publication, reserve, size, snapshot, tiers
+from holdfast.bench import (
+    batching,
+    choosing,
+    contested,
+    expiry,
+    live,
+    occupancy,
+    publication,
+    reserve,
+    size,
+    snapshot,
+    tiers,
+)
 from holdfast.bench.machine import this_machine
 from holdfast.bench.progress import Progress
 from holdfast.bench.report import Measured, Report, spelled
@@ -29,6 +41,7 @@ NAMES = (
     "occupancy",
     "snapshot",
     "live",
+    "choosing",
 )
 
 
@@ -104,6 +117,7 @@ def _measurements(
         "occupancy": partial(occupancy.measure, stand, first, scale, progress),
         "snapshot": partial(snapshot.measure, stand, first, scale, progress),
         "live": partial(live.measure, stand, first, scale, progress),
+        "choosing": partial(choosing.measure, scale, progress),
     }
 
 

@@ -31,6 +31,8 @@ class Scale:
     viewers: int
     live_holds: int
     live_seconds: float
+    choices: int
+    """Of each kind in one round."""
 
 
 FULL: Final = Scale(
@@ -53,6 +55,7 @@ FULL: Final = Scale(
     viewers=5_000,
     live_holds=40,
     live_seconds=8.0,
+    choices=100,
 )
 QUICK: Final = Scale(
     rounds=2,
@@ -74,6 +77,7 @@ QUICK: Final = Scale(
     viewers=500,
     live_holds=15,
     live_seconds=2.0,
+    choices=30,
 )
 TINY: Final = Scale(
     rounds=1,
@@ -95,4 +99,5 @@ TINY: Final = Scale(
     viewers=20,
     live_holds=3,
     live_seconds=0.4,
+    choices=3,
 )
