@@ -41,6 +41,7 @@ def test_goals_are_those_that_were_set(report: Report) -> None:
     assert goals["reserves while 500 holds expire"] == "≥ 0.8"
     assert goals["batching writer"] == "≥ 5"
     assert goals["occupancy of 4,000 seats"] == "≤ 2"
+    assert every["slowest choice of 1 – 8 in 100,000 seats (ms of CPU)"] == "≤ 5"
 
 
 def test_the_report_is_shown_as_table_json_and_markdown(report: Report, tmp_path: Path) -> None:

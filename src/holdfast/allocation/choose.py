@@ -19,6 +19,7 @@ from holdfast.allocation.words import described
 
 __all__ = ["Choice", "Rung", "Strategy", "Wish", "choose"]
 
+BLOCK = 4096
 ASKED_FOR_ONLY = "No other of the seats that were asked for in the row leaves nobody alone."
 
 
@@ -69,21 +70,47 @@ def _together(floor: Floor, house: House, wish: Wish, before: Integers) -> tuple
     left, right = house.strands_left[: len(windows)], house.strands_right[wish.quantity - 1 :]
     clean = windows > (left | right)
     if clean.any():
-        return Rung.TOGETHER, _best(clean, wish, before)
+        return Rung.TOGETHER, _best(floor, clean, wish, before)
     if not windows.any():
         return None
     one_alone = windows & (left ^ right)
     which = one_alone if one_alone.any() else windows
-    return Rung.TOGETHER_STRANDING, _best(which, wish, before)
+    return Rung.TOGETHER_STRANDING, _best(floor, which, wish, before)
 
 
-def _best(which: Booleans, wish: Wish, before: Integers) -> int:
-    """The first place of the window that is worth most, and of equal ones the first in the house, or as the seed says."""
-    worths = np.where(which, before[wish.quantity :] - before[: -wish.quantity], NEVER)
-    if not wish.seed:
-        return int(worths.argmin())
-    equal = np.flatnonzero(worths == worths.min())
-    return int(equal[wish.seed % len(equal)])
+def _best(floor: Floor, which: Booleans, wish: Wish, before: Integers) -> int:
+    """The first place of the window that is worth most, and of equal ones the first in the house, or as the seed says.
+
+    Block by block, those that could hold the best first, until the rest cannot: what nobody looks at costs nothing.
+    """
+    size = wish.quantity
+    least, equal = NEVER, [0]
+    for bound, at in _blocks(floor, size, before):
+        if bound > least:
+            break
+        some = which[at : at + BLOCK]
+        if not some.any():
+            continue
+        end = at + len(some)
+        worths = np.where(some, before[at + size : end + size] - before[at:end], NEVER)
+        best = int(worths.argmin())
+        if worths[best] > least:
+            continue
+        if worths[best] < least:
+            least, equal = int(worths[best]), []
+        equal += (at + np.flatnonzero(worths == least)).tolist() if wish.seed else [at + best]
+    equal.sort()
+    return equal[wish.seed % len(equal)] if wish.seed else equal[0]
+
+
+def _blocks(floor: Floor, size: int, before: Integers) -> list[tuple[int, int]]:
+    """Where blocks begin, each with the least that a window beginning in it could be worth; the least first."""
+    begins = range(0, floor.seats, BLOCK)
+    if before is not floor.grades_before or size > BLOCK:
+        return [(0, at) for at in begins]
+    bests = floor.best_grades(BLOCK)
+    # A window may end in the next block.
+    return sorted((size * min(bests[n : n + 2]), at) for n, at in enumerate(begins))
 
 
 def _made(floor: Floor, free: Booleans, wish: Wish, rung: Rung, clusters: list[list[int]]) -> Choice:

@@ -69,8 +69,10 @@ class Floor:
         """As `left`, for those who ask about one seat."""
         self.right_of: Final[list[int]] = self.right.tolist()
         xs, ys = np.array(layout.xs, np.float64), np.array(layout.ys, np.float64)
+        self.grade_unit = 1.0
         self.quality: Final[Floats] = self._qualities(xs, ys)
-        self.xs, self.ys = self._plan(xs, ys, numbers)
+        self.xs, self.ys = self._plan(xs, ys)
+        self._best_grades: dict[int, list[int]] = {}
 
     def _links(self, numbers: Integers) -> Booleans:
         linked: Booleans = (np.diff(self.rows_in_line) == 0) & (np.diff(numbers) == 1)
@@ -119,7 +121,7 @@ class Floor:
         graded: Floats = np.round(quality / self.grade_unit) * self.grade_unit
         return graded
 
-    def _plan(self, xs: Floats, ys: Floats, numbers: Integers) -> tuple[Floats, Floats]:
+    def _plan(self, xs: Floats, ys: Floats) -> tuple[Floats, Floats]:
         """Where seats are, to tell how far they are from each other. One measure for all: either the organiser's, or rows
         and seats."""
         if not (np.isnan(xs).any() or np.isnan(ys).any()):
@@ -140,6 +142,14 @@ class Floor:
     def grades_before(self) -> Integers:
         """By place: the sum of the grades of all places before it; one longer than the house."""
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(self.grades)))
+
+    def best_grades(self, block: int) -> list[int]:
+        """The best grade in every block of so many places."""
+        known = self._best_grades.get(block)
+        if known is None:
+            known = np.minimum.reduceat(self.grades, np.arange(0, self.seats, block)).tolist()
+            self._best_grades[block] = known
+        return known
 
     def by_place(self, column: Booleans) -> Booleans:
         return column if self.in_line else column[self.line]

@@ -14,7 +14,7 @@ That only single seats remain in the row needs no excuse: whoever has no free ne
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Final, Protocol
 
@@ -145,8 +145,23 @@ def placing(runs: Sequence[int], pieces: Sequence[int]) -> list[list[int]] | Non
     Several pieces in one run need two seats between them (with none they were one piece, with one that seat is alone).
     Whatever else is over can go there as well, so they fit if the run is long enough.
     """
-    order = sorted(pieces, reverse=True)
+    # Longer than all pieces need is as good as just that, and of equal runs no more than one a piece can matter.
+    enough = sum(pieces) + 2 * len(pieces)
+    alike: dict[int, list[int]] = {}
+    for n, run in enumerate(runs):
+        alike.setdefault(min(run, enough), []).append(n)
+    kept = [n for length in sorted(alike) for n in alike[length][: len(pieces)]]
+    found = _placed(tuple(min(runs[n], enough) for n in kept), tuple(sorted(pieces, reverse=True)))
+    if found is None:
+        return None
+    placed: list[list[int]] = [[] for _ in runs]
+    for n, taken in zip(kept, found, strict=False):
+        placed[n] = list(taken)
+    return placed
 
+
+@lru_cache(maxsize=4096)
+def _placed(runs: tuple[int, ...], pieces: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
     @cache
     def rest(index: int, remaining: tuple[int, ...]) -> tuple[tuple[int, ...], ...] | None:
         if not remaining:
@@ -162,8 +177,7 @@ def placing(runs: Sequence[int], pieces: Sequence[int]) -> list[list[int]] | Non
                 return taken, *others
         return None
 
-    found = rest(0, tuple(order))
-    return None if found is None else [list(taken) for taken in found] + [[]] * (len(runs) - len(found))
+    return rest(0, pieces)
 
 
 def _taken(run: int, remaining: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -191,7 +205,8 @@ def _alternatives(floor: Floor, free: Booleans, new: set[int], guilty: set[int])
     for sets in (_mended(floor, free, new, kept, guilty), _elsewhere(floor, free, new, guilty)):
         for seats in sets:
             chosen = tuple(sorted(seats))
-            if chosen not in seen and len(chosen) == len(new) and not stranded_by(floor, free, seats):
+            changed = seats - kept  # what is kept leaves nobody alone, or is excused
+            if chosen not in seen and len(chosen) == len(new) and not stranded_by(floor, free, changed):
                 seen.add(chosen)
                 yield chosen
 
@@ -201,15 +216,15 @@ def _mended(floor: Floor, free: Booleans, new: set[int], kept: set[int], guilty:
     first, *others = sorted(guilty)
     rest = set(kept)
     for row_no in others:
-        nearest = next(_in_row(floor, free, row_no, {s for s in new if floor.row_of[s] == row_no}), None)
+        nearest = next(clean_in_row(floor, free, row_no, {s for s in new if floor.row_of[s] == row_no}), None)
         if nearest is None:
             return
         rest |= nearest
-    for seats in _in_row(floor, free, first, {s for s in new if floor.row_of[s] == first}):
+    for seats in clean_in_row(floor, free, first, {s for s in new if floor.row_of[s] == first}):
         yield seats | rest
 
 
-def _in_row(floor: Floor, free: Booleans, row_no: int, part: set[int]) -> Iterator[set[int]]:
+def clean_in_row(floor: Floor, free: Booleans, row_no: int, part: set[int]) -> Iterator[set[int]]:
     ordinals = floor.rows[row_no].ordinals
     runs = _stretches(floor, ordinals, [bool(free[ordinal]) for ordinal in ordinals])
     middle = _middle(floor, part)

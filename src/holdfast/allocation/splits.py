@@ -10,14 +10,14 @@ in one zone: in different rows, or in one row with an aisle or a taken seat betw
 Nobody is left alone without excuse then: what would do better in the same row would be a better split.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
 import msgspec
 import numpy as np
 
-from holdfast.allocation.floor import Floor, Integers
+from holdfast.allocation.floor import Booleans, Floor, Integers
 from holdfast.allocation.wish import House, Wish
 
 WORTH_BITS: Final = 56
@@ -59,7 +59,14 @@ def split(floor: Floor, house: House, wish: Wish, before: Integers) -> list[list
             break
     else:
         return None
-    worths = _Worths(floor, house, runs, before)
+    concerned = np.zeros(rows, np.bool_)
+    for n in range(span + 1) if len(firsts) > span else ():
+        concerned[np.minimum(firsts + n, ends[firsts] - 1)] = True
+    for first in firsts.tolist() if len(firsts) <= span else ():
+        concerned[first : min(first + span + 1, int(ends[first]))] = True
+    here = concerned[runs.rows]
+    runs = _Runs(runs.starts[here], runs.rows[here], runs.longest[here])
+    worths = _Worths(floor, house, runs, before, concerned)
     if shape.groups == 2:
         first = _best_pair(worths, firsts, ends, shape, wish.quantity, span)
         return worths.within(first, min(first + span + 1, int(ends[first])), shape, wish.quantity)[1]
@@ -96,34 +103,29 @@ def _runs(floor: Floor, house: House) -> _Runs:
 
 
 # Which rows come into question ----------------------------------------------------------------------------------------
-def _counts(runs: _Runs, size: int, rows: int) -> list[Integers]:
+def _counts(runs: _Runs, size: int, rows: int) -> Integers:
     """For every length from 1 on: how many runs of at least that length are in the rows before each row."""
-    counts: list[Integers] = []
+    counts = np.zeros((size - 1, rows + 1), np.int64)
     for length in range(1, size):
         per_row = np.bincount(runs.rows[runs.longest >= length], minlength=rows)
-        counts.append(np.concatenate((np.zeros(1, np.int64), np.cumsum(per_row))))
+        np.cumsum(per_row, out=counts[length - 1, 1:])
     return counts
 
 
-def _feasible(
-    counts: Sequence[Integers], ends: Integers, shape: _Shape, size: int, span: int
-) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _feasible(counts: Integers, ends: Integers, shape: _Shape, size: int, span: int) -> Booleans:
     """By row: whether a split of this shape fits into that row and the `span` behind it."""
-    firsts = np.arange(len(ends))
-    lasts = np.minimum(firsts + span + 1, ends)
+    lasts = np.minimum(np.arange(len(ends)) + span + 1, ends)
+    found = counts[:, lasts] - counts[:, :-1]
+    fits: Booleans = found[0] >= shape.groups
     together = shape.groups - shape.alone
-    seats = np.zeros(len(ends), np.int64)
-    for before in counts:
-        # The longest so many runs: one seat each for all that are at least one long, one more for those of two…
-        seats += np.minimum(before[lasts] - before[firsts], together)
-    fits = seats >= size - shape.alone if together else np.ones(len(ends), np.bool_)
-    fits &= counts[0][lasts] - counts[0][firsts] >= shape.groups
-    if together and len(counts) > 1:
-        fits &= counts[1][lasts] - counts[1][firsts] >= together
+    if together:
+        fits &= found[1] >= together
+        # The longest so many runs have one seat each for all that are at least one long, one more for those of two, …
+        fits &= np.minimum(found, together).sum(axis=0) >= size - shape.alone
     return fits
 
 
-def _least_span(counts: Sequence[Integers], ends: Integers, shape: _Shape, size: int) -> int | None:
+def _least_span(counts: Integers, ends: Integers, shape: _Shape, size: int) -> int | None:
     low, high = 0, len(ends)
     if not _feasible(counts, ends, shape, size, high).any():
         return None
@@ -140,8 +142,9 @@ def _least_span(counts: Sequence[Integers], ends: Integers, shape: _Shape, size:
 class _Worths:
     """What a group of a size costs in every run at its best: seats left alone, then worth. Lower is better."""
 
-    def __init__(self, floor: Floor, house: House, runs: _Runs, before: Integers) -> None:
+    def __init__(self, floor: Floor, house: House, runs: _Runs, before: Integers, concerned: Booleans) -> None:
         self._floor = floor
+        self._concerned = np.repeat(concerned, np.diff(floor.row_starts))
         self._house = house
         self._runs = runs
         self._before = before
@@ -153,7 +156,8 @@ class _Worths:
         known = self._windows.get(size)
         if known is None:
             house = self._house
-            starts = np.flatnonzero(house.windows(size))
+            windows = house.windows(size)
+            starts = np.flatnonzero(windows & self._concerned[: len(windows)])
             alone = house.strands_left[starts].astype(np.int64) + house.strands_right[starts + size - 1]
             known = self._windows[size] = starts, self._before[starts + size] - self._before[starts] + alone * STRANDED
         return known

@@ -44,7 +44,7 @@ def _apart(floor: Floor, main: Sequence[int], other: Sequence[int]) -> str:
         between = floor.layout.numbers[second[0]] - floor.layout.numbers[first[-1]] - 1
         if between == 0:
             return "across the aisle"
-        return f"{'one seat' if between == 1 else f'{between} seats'} further along"
+        return f"{'one seat' if between == 1 else f'{between} seats'} away"
     rows = "one row" if abs(behind) == 1 else f"{_number(abs(behind))} rows"
     return f"{rows} {'behind' if behind > 0 else 'in front'}"
 

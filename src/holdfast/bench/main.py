@@ -12,6 +12,7 @@ from rich.console import Console
 
 from holdfast.bench import (
     batching,
+    choosing,
     contested,
     expiry,
     live,
@@ -42,6 +43,7 @@ NAMES = (
     "snapshot",
     "live",
     "selling_out",
+    "choosing",
 )
 
 
@@ -118,6 +120,7 @@ def _measurements(
         "snapshot": partial(snapshot.measure, stand, first, scale, progress),
         "live": partial(live.measure, stand, first, scale, progress),
         "selling_out": partial(selling_out.measure, stand, scale, progress),
+        "choosing": partial(choosing.measure, scale, progress),
     }
 
 

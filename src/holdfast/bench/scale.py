@@ -33,6 +33,8 @@ class Scale:
     live_seconds: float
     sell_out_seats: int
     sell_out_buyers: int
+    choices: int
+    """Of each kind in one round."""
 
 
 FULL: Final = Scale(
@@ -57,6 +59,7 @@ FULL: Final = Scale(
     live_seconds=8.0,
     sell_out_seats=5_000,
     sell_out_buyers=2_000,
+    choices=100,
 )
 QUICK: Final = Scale(
     rounds=2,
@@ -80,6 +83,7 @@ QUICK: Final = Scale(
     live_seconds=2.0,
     sell_out_seats=1_000,
     sell_out_buyers=400,
+    choices=30,
 )
 TINY: Final = Scale(
     rounds=1,
@@ -103,4 +107,5 @@ TINY: Final = Scale(
     live_seconds=0.4,
     sell_out_seats=100,
     sell_out_buyers=40,
+    choices=3,
 )
