@@ -18,12 +18,14 @@ SLICES = ("accounts", "holds", "seating", "insight", "live", "compat", "webhooks
 WITH_IO = frozenset(
     (
         "compat/booking_v2.py",
+        "holds/companions.py",
         "insight/invariants.py",
         "insight/occupancy_service.py",
         "insight/refusals.py",
         "insight/registry.py",
         "live/availability.py",
         "live/geometry_service.py",
+        "seating/offers.py",
     )
 )
 """Files of a slice, beside its service.py, that talk to the store. Everything else in a slice is pure."""

@@ -135,12 +135,22 @@ class TooManySeats(Refusal):
     code = "max_seats_exceeded"
 
 
+class TooManyWheelchairSeats(Refusal):
+    code = "max_wheelchair_exceeded"
+
+
 class SeatNotAvailable(Conflict):
     code = "seat_not_available"
 
 
 class SeatHeldByAnother(Conflict):
     code = "seat_held_by_another_user"
+
+
+class SeatNotOffered(Conflict):
+    """Free, but kept for the companion of a wheelchair user; who that is decides, so it is one caller's answer only."""
+
+    code = "seat_not_offered"
 
 
 class ZoneAtCapacity(Conflict):

@@ -73,6 +73,11 @@ class Registry:
         expires_in = None if left_s == FOREVER else math.ceil(left_s)
         return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
 
+    def keeps(self, view: EventView, ordinal: int, user_id: UUID | None) -> bool:
+        """Whether this companion's seat is kept for another, by what is in memory. False: the database must be asked."""
+        event = self.hot.peek(view.organization_id, view.id)
+        return event is not None and event.keeps(ordinal, user_id, self.feed.database_now())
+
     def open_gate(self, gate: Gate, view: EventView, now: float) -> bool:
         event = self.hot.peek(view.organization_id, view.id)
         if event is None or event.layout.seat_count != view.layout.seat_count:
