@@ -59,6 +59,15 @@ def theatre_config(
     return {"focal_point": {"x": 5.0 * seats_per_row, "y": -20.0}, "zones": zones}
 
 
+def with_companions(config: dict[str, Any], *pairs: tuple[int, int]) -> dict[str, Any]:
+    """The same with wheelchair seats and the seats of their companions, by position in the first zone."""
+    seats = config["zones"][0]["seats"]
+    for wheelchair, companion in pairs:
+        seats[wheelchair] |= {"category": "wheelchair", "companion_seat_id": seats[companion]["seat_id"]}
+        seats[companion]["category"] = "companion"
+    return config
+
+
 def _row_name(row: int) -> str:
     name = ""
     row += 1

@@ -20,12 +20,14 @@ WITH_IO = frozenset(
         "compat/booking_v2.py",
         "holds/best_available.py",
         "holds/orphan_guard.py",
+        "holds/companions.py",
         "insight/invariants.py",
         "insight/occupancy_service.py",
         "insight/refusals.py",
         "insight/registry.py",
         "live/availability.py",
         "live/geometry_service.py",
+        "seating/offers.py",
     )
 )
 """Files of a slice, beside its service.py, that talk to the store. Everything else in a slice is pure."""

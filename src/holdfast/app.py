@@ -116,10 +116,12 @@ class Application:
         wakeups.append(PostgresWakeups(database, settings.database_url))
         feed = Feed(database, wakeups)
         hot = HotTier(database, feed, events_max=settings.hot_events, bytes_max=settings.hot_bytes)
+        catalogue.on_read.append(hot.take_terms)
         live = LiveService(
             database,
             feed,
             hot,
+            read_again=catalogue.event,
             coalesce_s=settings.live_coalesce_ms / 1000,
             clients_max=settings.live_clients,
             heartbeat_s=settings.live_heartbeat_s,

@@ -10,11 +10,11 @@ from uuid import UUID
 import msgspec
 
 from holdfast.accounts.principal import Call
-from holdfast.holds.claims import HoldRequest, PlacesWanted, SeatWanted
-from holdfast.holds.hold_types import ResolvedHoldType
+from holdfast.holds.claims import HoldRequest, PlacesWanted
+from holdfast.holds.hold_types import CART, ResolvedHoldType
 from holdfast.holds.lifecycle import BOOKING_STATES, BookingState, SeatState
 from holdfast.holds.lifetime import BOOKING_V2_TTL_S
-from holdfast.holds.plan import any_time, find_hold_type, hold_ttl_s
+from holdfast.holds.plan import any_time, find_hold_type, hold_ttl_s, plan_accessible, wanted_seats
 from holdfast.kernel.errors import (
     Conflict,
     EventNotAvailable,
@@ -24,13 +24,16 @@ from holdfast.kernel.errors import (
     Refusal,
     SeatHeldByAnother,
     SeatNotAvailable,
+    SeatNotOffered,
     ZoneAtCapacity,
 )
 from holdfast.kernel.ids import new_id
+from holdfast.seating.accessibility import CompanionRule
 from holdfast.seating.event import EventStatus
 from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.postgres import booking as store
+from holdfast.store.postgres.accessibility import Asker, audit_accessible, companion_rows
 from holdfast.store.postgres.database import Database, Transaction
 from holdfast.store.postgres.holds import hold_whole
 from holdfast.store.postgres.idempotency import run_once
@@ -137,6 +140,13 @@ class BookingV2:
         hold_type = self._hold_type_for(view, wanted, verb)
         types_when_sold = [n for n, t in view.hold_types.items() if BookingState.SOLD in t.hold_type.valid_states]
 
+        def rules(chosen: _Selection) -> list[tuple[int, CompanionRule | None]]:
+            """A direct sale takes free seats: it is bound as a cart is, unless it is for a purpose of the organiser's."""
+            if verb != "direct_sale":
+                return []
+            seats = wanted_seats(view, call, chosen.ordinals, hold_type or CART)
+            return [(seat.ordinal, seat.companion) for seat in seats]
+
         async def work(tx: Transaction) -> bool:
             chosen = await self._find(tx, call, view, wanted)
             moved = await store.move_selection(
@@ -149,9 +159,13 @@ class BookingV2:
                 chosen.groups,
                 hold_type,
                 types_when_sold,
+                companion_rows((n, rule) for n, (_, rule) in enumerate(rules(chosen), 1)),
             )
             if not moved:
                 raise NotInExpectedState("not in the expected state")
+            terms = plan_accessible(view, call, chosen.ordinals) if verb == "direct_sale" else None
+            if terms is not None:
+                await audit_accessible(tx, _asker(call, chosen.session_id), view.id, terms, rules(chosen), [])
             tx.moved(view.id, chosen.ordinals)
             return True
 
@@ -175,7 +189,7 @@ class BookingV2:
         """True, or false where any seat was not in the expected state; then nothing was applied."""
         try:
             return await run_once(self._database, call, work, bool)
-        except (NotInExpectedState, SeatHeldByAnother, SeatNotAvailable, ZoneAtCapacity):
+        except (NotInExpectedState, SeatHeldByAnother, SeatNotAvailable, SeatNotOffered, ZoneAtCapacity):
             return False
         except (EventNotAvailable, EventUnavailable) as refusal:  # it was on sale a moment ago
             raise EventNotPublished(refusal.detail) from None
@@ -256,12 +270,23 @@ def _require_shape(wanted: StateSelection, seats_max: int) -> None:
         raise InvalidRequest("A group's capacity is at least 1.", pointer="/groupOfSeats")
 
 
+def _asker(call: Call, session_id: str) -> Asker:
+    return Asker(
+        organization_id=call.organization_id,
+        actor=call.principal.actor.value,
+        user_id=call.principal.user_id,
+        session_id=session_id,
+        ip=call.ip,
+        user_agent=call.user_agent,
+        request_id=call.request_id,
+    )
+
+
 def _lock_request(view: EventView, call: Call, chosen: _Selection, resolved: ResolvedHoldType) -> HoldRequest:
-    layout = view.layout
     return HoldRequest(
         organization_id=call.organization_id,
         event_id=view.id,
-        seats=tuple(SeatWanted(o, layout.zone_nos[o], new_id()) for o in chosen.ordinals),
+        seats=wanted_seats(view, call, chosen.ordinals, resolved.name),
         places=tuple(PlacesWanted(zone_no, quantity, new_id()) for zone_no, quantity in chosen.groups),
         user_id=None,
         session_id=chosen.session_id,
@@ -275,4 +300,5 @@ def _lock_request(view: EventView, call: Call, chosen: _Selection, resolved: Res
         ip=call.ip,
         user_agent=call.user_agent,
         request_id=call.request_id,
+        accessible=plan_accessible(view, call, chosen.ordinals),
     )

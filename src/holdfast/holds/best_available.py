@@ -29,6 +29,7 @@ from holdfast.kernel.errors import (
     Overloaded,
     SeatHeldByAnother,
     SeatNotAvailable,
+    SeatNotOffered,
     Unprocessable,
     ZoneAccessDenied,
     ZoneAtCapacity,
@@ -221,7 +222,7 @@ class BestAvailable:
         marks.under_way[settled] = choice.ordinals
         try:
             placement = await self._holds.hold_seats(call, view.id, asked)
-        except (SeatHeldByAnother, SeatNotAvailable) as refusal:
+        except (SeatHeldByAnother, SeatNotAvailable, SeatNotOffered) as refusal:
             taken = view.layout.seat_index.of(UUID(refusal.facts["seat_id"]))
             refused.update(choice.ordinals if taken is None else (taken,))
             return None

@@ -17,8 +17,10 @@ from holdfast.kernel.errors import (
     SeatHeldByAnother,
     SeatNotAvailable,
     SeatNotFound,
+    SeatNotOffered,
     ZoneAtCapacity,
 )
+from holdfast.seating.accessibility import AccessibleTerms, CompanionRule, kept_words
 
 MAX_ATTEMPTS = 4  # of one request whose seats were freed and taken again while it asked
 
@@ -27,6 +29,7 @@ class SeatWanted(msgspec.Struct, frozen=True):
     ordinal: int
     zone_no: int
     hold_id: UUID  # chosen beforehand, so that a repeated try is recognised
+    companion: CompanionRule | None = None  # where it is a companion's seat, and the policy keeps such
 
 
 class PlacesWanted(msgspec.Struct, frozen=True):
@@ -54,6 +57,7 @@ class HoldRequest(msgspec.Struct, frozen=True, kw_only=True):
     ip: str | None
     user_agent: str | None
     request_id: str | None
+    accessible: AccessibleTerms | None = None  # with a wheelchair seat or a companion's: it goes in its own transaction
 
     @property
     def hold_ids(self) -> list[UUID]:
@@ -97,6 +101,7 @@ class ClaimFacts(msgspec.Struct, frozen=True):
     event_status: str | None = None
     on_sale: bool | None = None
     retry_after_s: int | None = None
+    kept: bool | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -137,6 +142,8 @@ def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal
                 return _zone_refusal(places.zone_no, fact.room)
         elif fact.own_hold_id is not None:
             kept.append(_own(request, request.seats[n], fact))
+        elif fact.kept and _free_again(fact):
+            return seat_not_offered(request.seats[n])
         elif not _free_again(fact):
             return _seat_refusal(request.seats[n].ordinal, fact)
     own = {hold.ordinal for hold in kept}
@@ -225,6 +232,14 @@ def taken_seat(ordinal: int, state: str, expires_in: int | None) -> Refusal:
     if state == SeatState.HELD:
         return held_by_another(ordinal, expires_in)
     return SeatNotAvailable(f"This seat is {state}.", current_status=state, ordinal=ordinal)
+
+
+def seat_not_offered(seat: SeatWanted) -> SeatNotOffered:
+    assert seat.companion is not None
+    percent = seat.companion.percent
+    return SeatNotOffered(
+        kept_words(percent), current_status="available", offered_at_percent=percent, ordinal=seat.ordinal
+    )
 
 
 def held_by_another(ordinal: int, expires_in: int | None) -> SeatHeldByAnother:

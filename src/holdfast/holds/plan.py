@@ -15,11 +15,18 @@ from holdfast.kernel.errors import (
     InvalidRequest,
     SeatNotFound,
     TooManySeats,
+    TooManyWheelchairSeats,
     ZoneAccessDenied,
     ZoneNotFound,
 )
 from holdfast.kernel.ids import new_id
 from holdfast.seating.access import check_zone_access
+from holdfast.seating.accessibility import (
+    AccessibleTerms,
+    accessible_terms,
+    companion_rule,
+    too_many_wheelchairs_words,
+)
 from holdfast.seating.layout import AccessMode, Layout, Zone
 from holdfast.seating.view import EventView, HoldTerms
 
@@ -99,10 +106,16 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
         require_few(call, quantity, view.effective_policy.max_seats_per_booking, bulk_max)
         ordinals.sort()
     principal = call.principal
+    if layout.accessible_seats:
+        accessible = plan_accessible(view, call, ordinals)
+        wanted = wanted_seats(view, call, ordinals, terms.hold_type)
+    else:
+        accessible = None
+        wanted = tuple([SeatWanted(o, layout.zone_nos[o], new_id()) for o in ordinals])
     return HoldRequest(
         organization_id=principal.organization_id,
         event_id=view.id,
-        seats=tuple([SeatWanted(o, layout.zone_nos[o], new_id()) for o in ordinals]),
+        seats=wanted,
         places=tuple([PlacesWanted(zone.zone_no, quantity, new_id()) for zone, quantity in places]),
         user_id=principal.user_id,
         session_id=asked.session_id,
@@ -116,7 +129,39 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
         ip=call.ip,
         user_agent=call.user_agent,
         request_id=call.request_id,
+        accessible=accessible,
     )
+
+
+def wanted_seats(view: EventView, call: Call, ordinals: Sequence[int], hold_type: str) -> tuple[SeatWanted, ...]:
+    """Claims with the rules for companions' seats in them. Those bind buyers, and carts whoever makes them; an organiser's
+    own holds they do not."""
+    layout, policy = view.layout, view.effective_policy
+    binding = call.principal.actor not in (Actor.ADMIN, Actor.API) or hold_type == CART
+    return tuple(
+        [
+            SeatWanted(o, layout.zone_nos[o], new_id(), companion_rule(layout, policy, o, binding=binding))
+            for o in ordinals
+        ]
+    )
+
+
+def plan_accessible(view: EventView, call: Call, ordinals: Sequence[int]) -> AccessibleTerms | None:
+    """What is special about a request with accessible seats in it; none for all others."""
+    limited = call.principal.actor is Actor.CUSTOMER
+    terms = accessible_terms(view.layout, view.effective_policy, ordinals, limited=limited)
+    if terms is not None:
+        require_few_wheelchairs(terms, 0)
+    return terms
+
+
+def require_few_wheelchairs(terms: AccessibleTerms, others: int) -> None:
+    """`others`: wheelchair seats that the buyer holds beside those of the request."""
+    allowed = terms.wheelchairs_max
+    if allowed is not None and terms.wheelchairs and len(terms.wheelchairs) + others > allowed:
+        raise TooManyWheelchairSeats(
+            too_many_wheelchairs_words(allowed, others), max_wheelchair_seats=allowed, wheelchair_seats_held=others
+        )
 
 
 def hold_ttl_s(view: EventView, hold_type: ResolvedHoldType, endpoint_ttl_s: int) -> int | None:

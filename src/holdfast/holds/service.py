@@ -6,10 +6,12 @@ from datetime import datetime
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from holdfast.accounts.principal import Call, require_staff
-from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seconds_between, taken_seat
+from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seat_not_offered, seconds_between, taken_seat
 from holdfast.holds.combiner import Combiner
+from holdfast.holds.companions import companion_seats
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.orphan_guard import OrphanGuard
@@ -33,6 +35,7 @@ from holdfast.kernel.errors import (
     ZoneNotFound,
 )
 from holdfast.kernel.ids import new_id
+from holdfast.seating.accessibility import CompanionSeat, companion_rule
 from holdfast.seating.event import check_saleable
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
@@ -71,6 +74,8 @@ class HoldView(msgspec.Struct, frozen=True, kw_only=True):
     user_id: UUID | None = None
     session_id: str | None = None
     source: str | None = None
+    companions: list[CompanionSeat] | UnsetType = UNSET
+    """Of a wheelchair seat: the seats beside it that are kept for its holder's companions."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -136,7 +141,7 @@ class HoldsService:
                 await self._refuse_early(view, request)
                 if not asked.chosen_by_system:
                     await self._orphans.check(call, view, request)
-            if call.idempotency is None and self._fits_a_batch(request):
+            if call.idempotency is None and request.accessible is None and self._fits_a_batch(request):
                 held = await self._combiner.submit(request)
                 placement = placement_of(view, held)
             else:
@@ -163,7 +168,7 @@ class HoldsService:
             taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
             if taken is not None and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
                 raise _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
-            if not self._orphans.passes_at_once(view, request):
+            if request.accessible is not None or not self._orphans.passes_at_once(view, request):
                 return False
 
             def settled(outcome: Held | Refusal) -> None:
@@ -230,6 +235,10 @@ class HoldsService:
             taken = await self._registry.look_up(view, request.seats[0].ordinal, request.user_id)
             if taken is not None:
                 raise taken_seat(taken.ordinal, taken.state, taken.expires_in)
+            rule = request.seats[0].companion
+            alone = rule is not None and rule.binding and len(request.seats) == 1
+            if alone and self._registry.keeps(view, request.seats[0].ordinal, request.user_id):
+                raise seat_not_offered(request.seats[0])
 
     async def _event(self, call: Call, event_id: UUID) -> EventView:
         view = await self._catalogue.event(call.organization_id, event_id)
@@ -273,12 +282,17 @@ class HoldsService:
         return not mixed and len(request.seats) <= self._settings.batch_size
 
     async def _hold_alone(self, call: Call, view: EventView, asked: HoldsAsked, request: HoldRequest) -> Placement:
-        """In a transaction of its own: with an Idempotency-Key, seats and places together, or very many seats."""
+        """In a transaction of its own: with an Idempotency-Key, seats and places together, very many seats, or seats for
+        wheelchair users and their companions, of which more is asked and told."""
 
         async def work(tx: Transaction) -> Placement:
             if call.idempotency is not None and not asked.chosen_by_system:  # not when it is answered as before
                 await self._orphans.check(call, view, request)
-            return placement_of(view, await store.hold_whole(tx, request, self._settings.hold_window_s))
+            held = await store.hold_whole(tx, request, self._settings.hold_window_s)
+            placement = placement_of(view, held)
+            seats = [(hold.hold_id, hold.ordinal, hold.held_until) for hold in held.holds]
+            beside = await companion_seats(tx, view, seats, request.user_id, request.session_id)
+            return Placement(placement.created, [_beside(hold, beside) for hold in placement.holds])
 
         return await run_once(self._database, call, work, Placement)
 
@@ -408,10 +422,12 @@ class HoldsService:
     async def get_hold(self, call: Call, hold_id: UUID) -> HoldView:
         async with self._database.transaction(call.organization_id) as tx:
             row, view = await self._own_row(tx, call, hold_id)
-        who = call.principal
-        if not who.is_staff and (who.user_id is None or row["user_id"] != who.user_id):
-            raise HoldNotFound
-        return hold_view(view, row, staff=who.is_staff)
+            who = call.principal
+            if not who.is_staff and (who.user_id is None or row["user_id"] != who.user_id):
+                raise HoldNotFound
+            seat = (row["id"], row["ordinal"] if row["status"] == HoldStatus.ACTIVE else None, row["held_until"])
+            beside = await companion_seats(tx, view, [seat], row["user_id"], row["session_id"])
+        return _beside(hold_view(view, row, staff=who.is_staff), beside)
 
     async def list_own(self, call: Call, event_id: UUID | None, after: UUID | None, limit: int) -> HoldPage:
         if call.principal.user_id is None:
@@ -456,7 +472,8 @@ class HoldsService:
 
 def moved_request(view: EventView, call: Call, row: Row, ordinal: int) -> HoldRequest:
     """The same hold on another seat: who moves it changes nothing about whose it is or when it ends."""
-    seat = SeatWanted(ordinal, view.layout.zone_nos[ordinal], new_id())
+    rule = companion_rule(view.layout, view.effective_policy, ordinal, binding=False)
+    seat = SeatWanted(ordinal, view.layout.zone_nos[ordinal], new_id(), rule)
     return HoldRequest(
         organization_id=call.organization_id,
         event_id=view.id,
@@ -540,6 +557,11 @@ def hold_view(view: EventView, row: Row, *, staff: bool = False) -> HoldView:
         user_id=row["user_id"] if staff else None,
         session_id=row["session_id"] if staff else None,
     )
+
+
+def _beside(hold: HoldView, companions: dict[UUID, list[CompanionSeat]]) -> HoldView:
+    found = companions.get(hold.hold_id)
+    return hold if found is None else msgspec.structs.replace(hold, companions=found)
 
 
 def _page(views: list[HoldView], limit: int) -> HoldPage:

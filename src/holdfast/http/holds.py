@@ -12,7 +12,7 @@ from holdfast.holds.plan import HoldsAsked, PlacesAsked
 from holdfast.holds.service import HoldFilter, HoldView, Placement, Released, SeatMove
 from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
-from holdfast.http.reserve import ReserveBody, Reserved, reserved
+from holdfast.http.reserve import ReserveBody, Reserved, companion_words, reserved
 from holdfast.http.services import services
 from holdfast.kernel.errors import InvalidRequest
 from holdfast.kernel.problems import Problem
@@ -132,7 +132,8 @@ def _placement(placement: Placement) -> PlacementOut:
     count = sum(h.quantity for h in placement.holds)
     noun = "place" if count == 1 else "places"
     message = f"{count} {noun} reserved." if placement.created else f"You already hold these {count} {noun}."
-    return PlacementOut(placement.holds, min(lives) if lives else None, message)
+    said = [message, *(words for hold in placement.holds for words in companion_words(hold))]
+    return PlacementOut(placement.holds, min(lives) if lives else None, " ".join(said))
 
 
 @delete("/api/holds/{hold_id:str}", status_code=200, opt={"scope": "holds"}, summary="Give a hold back")

@@ -36,6 +36,7 @@ STATUSES: Final[dict[type[Refusal], int]] = {
     errors.NotFound: 404,
     errors.Conflict: 409,
     errors.TooManySeats: 422,
+    errors.TooManyWheelchairSeats: 422,
     errors.Overloaded: 503,
     errors.RateLimited: 429,
     errors.IdempotencyMismatch: 422,

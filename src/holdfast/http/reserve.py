@@ -6,10 +6,12 @@ from typing import Final, Literal
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from holdfast.holds.claims import Held, seconds_between
-from holdfast.holds.service import Placement
+from holdfast.holds.service import HoldView, Placement
 from holdfast.http.problem import invalid_body
+from holdfast.seating.accessibility import CompanionSeat
 from holdfast.seating.view import EventView
 
 
@@ -33,6 +35,8 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True):
     expires_in_seconds: int | None
     hold_type: str
     message: str
+    companions: list[CompanionSeat] | UnsetType = UNSET
+    """Of a wheelchair seat."""
 
 
 _decoder = msgspec.json.Decoder(ReserveBody | None)
@@ -68,8 +72,13 @@ def reserved(placement: Placement) -> Reserved:
         held_until_unix=hold.held_until_unix,
         expires_in_seconds=hold.expires_in_seconds,
         hold_type=hold.hold_type,
-        message=message_for(hold.expires_in_seconds, placement.created),
+        message=" ".join([message_for(hold.expires_in_seconds, placement.created), *companion_words(hold)]),
+        companions=hold.companions,
     )
+
+
+def companion_words(hold: HoldView) -> list[str]:
+    return [] if hold.companions is UNSET else [companion.words for companion in hold.companions]
 
 
 def reserved_now(view: EventView, held: Held) -> Reserved:

@@ -135,6 +135,10 @@ class TooManySeats(Refusal):
     code = "max_seats_exceeded"
 
 
+class TooManyWheelchairSeats(Refusal):
+    code = "max_wheelchair_exceeded"
+
+
 class SeatNotAvailable(Conflict):
     code = "seat_not_available"
 
@@ -153,6 +157,12 @@ class NoSeatsLeft(Conflict):
     """Nothing that fits what was wished for is free."""
 
     code = "no_seats_available"
+
+
+class SeatNotOffered(Conflict):
+    """Free, but kept for the companion of a wheelchair user; who that is decides, so it is one caller's answer only."""
+
+    code = "seat_not_offered"
 
 
 class ZoneAtCapacity(Conflict):

@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.live import codec
 from holdfast.live.service import LiveService
+from holdfast.seating.accessibility import kept_words
 from holdfast.seating.view import EventView
 from holdfast.store.hot.event import HotEvent
 from holdfast.store.hot.tier import HotTier
@@ -66,12 +67,16 @@ class Availability:
         place, revision, began = self._live.place(), event.revision, time.monotonic()
         states, types = event.states.copy(), event.types.copy()
         hold_types, pools = list(event.hold_types), self._live.pools(event)
+        keeping = event.keeping
+        soft = None if keeping is None else keeping.soft.copy()
+        because = None if keeping is None else kept_words(keeping.percent)
 
         def make() -> Taken:
-            said = codec.seat_values(states, types).tobytes() + msgspec.json.encode((hold_types, pools))
+            said = codec.seat_values(states, types, soft).tobytes() + msgspec.json.encode((hold_types, pools, because))
             tag = hashlib.blake2b(said, digest_size=12).hexdigest()
-            binary = codec.encode_snapshot(place.mark, states, types, hold_types, pools, str(place))
-            json = codec.encode_json_snapshot(str(event.event_id), str(place), states, types, hold_types, pools)
+            seats = (states, types, hold_types, pools)
+            binary = codec.encode_snapshot(place.mark, *seats, str(place), soft, because)
+            json = codec.encode_json_snapshot(str(event.event_id), str(place), *seats, soft, because)
             bodies = _body(binary), _body(json)
             return Taken(tag, revision, began + YOUNG_S + SHARE * (time.monotonic() - began), *bodies)
 

@@ -66,11 +66,17 @@ class Snapshot(msgspec.Struct, frozen=True):
     states: str
     hold_types: dict[str, list[int]]
     zones: list[ZoneLeft]
+    not_offered: list[int] = []
+    """Free seats that are softly kept for a companion: only the holder of the wheelchair seat beside may take them."""
+    not_offered_because: str | None = None
 
 
-def seat_values(states: NDArray[np.uint8], types: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def seat_values(
+    states: NDArray[np.uint8], types: NDArray[np.uint8], soft: NDArray[np.bool_] | None = None
+) -> NDArray[np.uint8]:
     shown = np.where(types > TYPE_MAX, 0, types).astype(np.uint8)
-    return np.bitwise_or(states, np.left_shift(shown, np.uint8(TYPE_SHIFT))).astype(np.uint8)
+    values = np.bitwise_or(states, np.left_shift(shown, np.uint8(TYPE_SHIFT))).astype(np.uint8)
+    return values if soft is None else np.where(soft, values | np.uint8(SOFT_BIT), values)
 
 
 def encode_changes(
@@ -80,13 +86,15 @@ def encode_changes(
     versions: NDArray[np.int32],
     hold_types: Sequence[str | None],
     zones: Sequence[ZoneLeft],
+    soft: NDArray[np.bool_] | None = None,
 ) -> bytes:
     """Of these seats; the columns are the whole event's."""
     chosen = np.array(ordinals, np.int64)
+    kept = None if soft is None else soft[chosen]
     return _encoder.encode(
         Changes(
             list(ordinals),
-            seat_values(states[chosen], types[chosen]).tolist(),
+            seat_values(states[chosen], types[chosen], kept).tolist(),
             versions[chosen].tolist(),
             list(hold_types[: TYPE_MAX + 1]) if len(chosen) else [],
             list(zones),
@@ -101,10 +109,18 @@ def encode_snapshot(
     hold_types: Sequence[str | None],
     zones: Sequence[ZoneLeft],
     sequence: str,
+    soft: NDArray[np.bool_] | None = None,
+    because: str | None = None,
 ) -> bytes:
-    said = {"sequence": sequence, "hold_types": list(hold_types[: TYPE_MAX + 1]), "zones": list(zones)}
+    said: dict[str, object] = {
+        "sequence": sequence,
+        "hold_types": list(hold_types[: TYPE_MAX + 1]),
+        "zones": list(zones),
+    }
+    if because is not None:
+        said["not_offered_because"] = because
     words = _encoder.encode(said)
-    return _HEAD.pack(MAGIC, len(states), mark, len(words)) + words + seat_values(states, types).tobytes()
+    return _HEAD.pack(MAGIC, len(states), mark, len(words)) + words + seat_values(states, types, soft).tobytes()
 
 
 class SnapshotRead(msgspec.Struct, frozen=True):
@@ -113,6 +129,10 @@ class SnapshotRead(msgspec.Struct, frozen=True):
     hold_types: list[str | None]
     zones: list[ZoneLeft]
     values: bytes
+    not_offered_because: str | None = None
+
+    def not_offered(self, ordinal: int) -> bool:
+        return bool(self.values[ordinal] & SOFT_BIT)
 
     def state(self, ordinal: int) -> str:
         return STATE_NAMES[self.values[ordinal] & 0b11]
@@ -132,7 +152,8 @@ def decode_snapshot(body: bytes) -> SnapshotRead:
     if len(values) != seats:
         raise ValueError("the snapshot is cut short")
     zones = msgspec.convert(said["zones"], list[ZoneLeft])
-    return SnapshotRead(mark, said["sequence"], said["hold_types"], zones, values)
+    because = said.get("not_offered_because")
+    return SnapshotRead(mark, said["sequence"], said["hold_types"], zones, values, because)
 
 
 def encode_json_snapshot(
@@ -142,7 +163,10 @@ def encode_json_snapshot(
     types: NDArray[np.uint8],
     hold_types: Sequence[str | None],
     zones: Sequence[ZoneLeft],
+    soft: NDArray[np.bool_] | None = None,
+    because: str | None = None,
 ) -> bytes:
+    kept = [] if soft is None else np.nonzero(soft)[0].tolist()
     letters = np.frombuffer(STATE_LETTERS, np.uint8)[states].tobytes().decode()
     by_type = {
         name: np.nonzero(types == index)[0].tolist()
@@ -150,7 +174,8 @@ def encode_json_snapshot(
         if index and name is not None
     }
     found = {name: ordinals for name, ordinals in by_type.items() if ordinals}
-    return _encoder.encode({"data": Snapshot(event_id, sequence, len(states), letters, found, list(zones))})
+    snapshot = Snapshot(event_id, sequence, len(states), letters, found, list(zones), kept, because if kept else None)
+    return _encoder.encode({"data": snapshot})
 
 
 def count_states(

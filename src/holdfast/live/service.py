@@ -6,7 +6,7 @@ nothing is kept for anybody beyond a bounded buffer, because whoever comes back 
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -36,6 +36,8 @@ SHARE = 4.0
 """A message that took long to write is followed by a pause of so many times that: viewers get a fifth of a process."""
 LONGEST_PAUSE_S = 1.0
 OCCUPANCY_GAP_S = 1.0
+TERMS_GAP_S = 0.5
+"""Between two looks at the policy of a watched event that keeps seats for companions."""
 RESUME_S = 3600
 RESUME_ROWS = 5_000
 
@@ -83,6 +85,7 @@ class LiveService:
         feed: Feed,
         hot: HotTier,
         *,
+        read_again: Callable[[UUID, UUID], Awaitable[EventView | None]],
         coalesce_s: float,
         clients_max: int,
         heartbeat_s: float,
@@ -90,12 +93,14 @@ class LiveService:
         self._database = database
         self._feed = feed
         self._hot = hot
+        self._read_again = read_again
         self._coalesce_s = coalesce_s
         self._clients_max = clients_max
         self._heartbeat_s = heartbeat_s
         self._topics: dict[EventKey, Topic] = {}
         self._clients = 0
         self._beating: asyncio.Task[None] | None = None
+        self._minding: asyncio.Task[None] | None = None
         feed.followers.append(self)
         hot.watchers.append(self._changed)
         hot.on_drop = self._dropped
@@ -103,10 +108,11 @@ class LiveService:
 
     def start(self) -> None:
         self._beating = asyncio.create_task(self._beat(), name="live-heartbeat")
+        self._minding = asyncio.create_task(self._mind_terms(), name="live-terms")
 
     async def close(self) -> None:
         tasks = [t.task for t in self._topics.values() if t.task is not None]
-        tasks += [self._beating] if self._beating is not None else []
+        tasks += [task for task in (self._beating, self._minding) if task is not None]
         await end_tasks(tasks)
         for topic in self._topics.values():
             for sink in topic.sinks:
@@ -283,6 +289,18 @@ class LiveService:
             for topic in list(self._topics.values()):
                 await self._send(topic, "heartbeat", codec.HEARTBEAT)
 
+    async def _mind_terms(self) -> None:
+        """Nobody may be asking for seats of an event that is only watched: its policy is looked at all the same. Whatever is
+        read is told to the hot tier."""
+        while True:
+            await asyncio.sleep(TERMS_GAP_S)
+            for topic in list(self._topics.values()):
+                if topic.event.keeping is not None:
+                    try:
+                        await self._read_again(topic.view.organization_id, topic.view.id)
+                    except Exception as error:
+                        log.warning("live_terms_unread", event_id=str(topic.view.id), error=repr(error))
+
     # Words -------------------------------------------------------------------------------------------------------
     def _place(self, topic: Topic) -> str:
         topic.sent += 1
@@ -294,7 +312,9 @@ class LiveService:
 
     def _seats_frame(self, topic: Topic, ordinals: Sequence[int], pools: Sequence[ZoneLeft]) -> Frame:
         event = topic.event
-        data = codec.encode_changes(ordinals, event.states, event.types, event.versions, event.hold_types, pools)
+        data = codec.encode_changes(
+            ordinals, event.states, event.types, event.versions, event.hold_types, pools, event.soft
+        )
         return codec.frame("seats", data, self._place(topic))
 
     def _occupancy_frame(self, topic: Topic) -> Frame:

@@ -5,7 +5,7 @@ The simulation, the measurements and the tests watch with it; a browser does the
 
 import msgspec
 
-from holdfast.live.codec import TYPE_MAX, TYPE_SHIFT, Changes, ZoneLeft, decode_snapshot
+from holdfast.live.codec import SOFT_BIT, TYPE_MAX, TYPE_SHIFT, Changes, ZoneLeft, decode_snapshot
 
 UNKNOWN = -1
 
@@ -60,6 +60,11 @@ class Watched:
     def states(self) -> bytes:
         """One byte a seat: 0 available, 1 held, 2 sold, 3 blocked."""
         return bytes(value & 0b11 for value in self.values)
+
+    @property
+    def not_offered(self) -> list[int]:
+        """Free seats that are softly kept for somebody's companion."""
+        return [ordinal for ordinal, value in enumerate(self.values) if value & SOFT_BIT]
 
 
 class EventStream:

@@ -97,6 +97,9 @@ class SeatAnswer(msgspec.Struct, frozen=True, kw_only=True):
     hold_type: str | None
     version: int
     held_until: datetime | None
+    offered: bool
+    """Free, and not kept for the companion of somebody else than whoever asks."""
+    not_offered_because: str | UnsetType = UNSET
     block_reason: str | UnsetType | None = UNSET
     """For staff only."""
 

@@ -185,16 +185,40 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def wheelchair_companions(self) -> dict[int, tuple[int, ...]]:
-        """Each wheelchair seat with the companion seats it names or that name it, in ordinal order."""
+        """Each wheelchair seat with its companion seats, in ordinal order: those it names, those that name it, and those
+        that are in a wheelchair pair with it. A wheelchair seat is nobody's companion: whoever needs it may have it."""
+        wheelchair = [category is SeatCategory.WHEELCHAIR for category in self.categories]
         found: dict[int, set[int]] = {}
         for seat, other in enumerate(self.companions):
-            if other < 0:
-                continue
-            if self.categories[seat] is SeatCategory.WHEELCHAIR:
-                found.setdefault(seat, set()).add(other)
-            elif self.categories[other] is SeatCategory.WHEELCHAIR:
-                found.setdefault(other, set()).add(seat)
+            if other >= 0 and wheelchair[seat] is not wheelchair[other]:
+                chair, companion = (seat, other) if wheelchair[seat] else (other, seat)
+                found.setdefault(chair, set()).add(companion)
+        for group in self.groups:
+            if group.group_type is GroupType.WHEELCHAIR_PAIR:
+                companions = {seat for seat in group.ordinals if not wheelchair[seat]}
+                for seat in group.ordinals:
+                    if wheelchair[seat] and companions:
+                        found.setdefault(seat, set()).update(companions)
         return {seat: tuple(sorted(others)) for seat, others in sorted(found.items())}
+
+    @cached_property
+    def companion_wheelchairs(self) -> dict[int, tuple[int, ...]]:
+        """The same the other way: each companion seat with the wheelchair seats it belongs to, in ordinal order."""
+        found: dict[int, list[int]] = {}
+        for seat, companions in self.wheelchair_companions.items():
+            for companion in companions:
+                found.setdefault(companion, []).append(seat)
+        return {companion: tuple(seats) for companion, seats in sorted(found.items())}
+
+    @cached_property
+    def wheelchair_seats(self) -> frozenset[int]:
+        """With a companion seat or without."""
+        return frozenset(n for n, category in enumerate(self.categories) if category is SeatCategory.WHEELCHAIR)
+
+    @cached_property
+    def accessible_seats(self) -> frozenset[int]:
+        """Wheelchair seats and their companions'."""
+        return self.wheelchair_seats | frozenset(self.companion_wheelchairs)
 
     def pack(self) -> bytes:
         """The compact stored form; `unpack` reads it back equal."""

@@ -20,6 +20,7 @@ from holdfast.kernel.errors import (
 )
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import Problem, quoted
+from holdfast.seating.accessibility import kept_words
 from holdfast.seating.answers import (
     BlockAnswer,
     EventAnswer,
@@ -49,6 +50,7 @@ from holdfast.seating.event import (
     patched_document,
 )
 from holdfast.seating.layout import Layout
+from holdfast.seating.offers import kept_seats
 from holdfast.seating.policy import SeatingPolicy, apply_overrides, zone_conflicts
 from holdfast.seating.refusals import EventChanged, SeatNotBlocked
 from holdfast.seating.sight import may_see
@@ -295,7 +297,8 @@ class SeatingService:
             rows = await inventory.list_seats(
                 tx, call.organization_id, event_id, ordinals, state=state, hold_type=hold_type, limit=limit + 1
             )
-        seats = [_seat_answer(call, view.layout, row) for row in rows]
+            kept = await kept_seats(tx, call, view, rows)
+        seats = [_seat_answer(call, view, row, kept) for row in rows]
         return part_of(seats, limit, lambda seat: str(seat.ordinal))
 
     async def get_seat(self, call: Call, event_id: UUID, seat: UUID) -> SeatAnswer:
@@ -303,9 +306,10 @@ class SeatingService:
         (ordinal,) = _ordinals(view, [seat])
         async with self._database.transaction(call.organization_id) as tx:
             row = await inventory.find_seat(tx, call.organization_id, event_id, ordinal)
-        if row is None:
-            raise _no_such_seats([seat])
-        return _seat_answer(call, view.layout, row)
+            if row is None:
+                raise _no_such_seats([seat])
+            kept = await kept_seats(tx, call, view, [row])
+        return _seat_answer(call, view, row, kept)
 
     async def list_zones(self, call: Call, event_id: UUID) -> list[ZoneCounts]:
         """The general-admission zones and what is left of them."""
@@ -560,8 +564,9 @@ def _no_such_seats(seats: list[UUID]) -> SeatNotFound:
     return SeatNotFound(said, seats=names)
 
 
-def _seat_answer(call: Call, layout: Layout, row: Row) -> SeatAnswer:
-    ordinal = row["ordinal"]
+def _seat_answer(call: Call, view: EventView, row: Row, kept: set[int]) -> SeatAnswer:
+    layout, ordinal = view.layout, row["ordinal"]
+    because = kept_words(view.effective_policy.companion_release_occupancy_threshold)
     zone = layout.zone_of(ordinal)
     return SeatAnswer(
         id=layout.seat_uuid(ordinal),
@@ -578,5 +583,7 @@ def _seat_answer(call: Call, layout: Layout, row: Row) -> SeatAnswer:
         hold_type=row["hold_type"],
         version=row["version"],
         held_until=row["held_until"],
+        offered=row["state"] == SeatState.AVAILABLE and ordinal not in kept,
+        not_offered_because=because if ordinal in kept else msgspec.UNSET,
         block_reason=row["block_reason"] if call.principal.is_staff else msgspec.UNSET,
     )

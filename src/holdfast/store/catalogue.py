@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import datetime
 from functools import lru_cache
 from uuid import UUID
@@ -51,6 +52,8 @@ class Catalogue:
         self._forgotten = 0
         """Counts the calls of `forget`: what was being read while it was called is not kept."""
         self._layouts = _Layouts(settings.layout_cache_seats)
+        self.on_read: list[Callable[[EventView], None]] = []
+        """Called with every event that was read, newer than what was known of it."""
 
     def peek(self, organization_id: UUID, event_id: UUID) -> EventView | None:
         """The event if it is known and young enough to be trusted; never waits."""
@@ -144,6 +147,8 @@ class Catalogue:
             self._entries.move_to_end(key)
             if len(self._entries) > MAX_EVENTS:
                 self._entries.popitem(last=False)
+            for tell in self.on_read:
+                tell(view)
         return view
 
     async def _read(self, organization_id: UUID, event_id: UUID) -> EventView | None:
@@ -213,7 +218,10 @@ class _Layouts:
 
 def _unpacked(columns: bytes) -> Layout:
     layout = Layout.unpack(columns)
-    _ = layout.seat_index  # built here, where it may take its time, and not in the first request
+    _ = (
+        layout.seat_index,
+        layout.accessible_seats,
+    )  # made here, where it may take its time, and not in the first request
     return layout
 
 

@@ -83,8 +83,11 @@ class Registry:
         return await self.hot.read_zones(view, [view.layout.zones[zone_no] for zone_no in sorted(zones)])
 
     def free_seats(self, event: HotEvent) -> NDArray[np.bool_]:
-        """Those that nobody has, or whose hold is over. What this process moved a moment ago is not among them."""
+        """Those that nobody has, or whose hold is over. What this process moved a moment ago is not among them, nor what is
+        kept for somebody's companion."""
         free = event.taken <= self.feed.database_now()
+        if event.soft is not None:
+            free &= ~event.soft
         if event.doubts:
             free[list(event.doubts)] = False
         return free
@@ -97,6 +100,11 @@ class Registry:
         LOOKUPS.add("hot", "seat", "taken")
         expires_in = None if left_s == FOREVER else math.ceil(left_s)
         return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
+
+    def keeps(self, view: EventView, ordinal: int, user_id: UUID | None) -> bool:
+        """Whether this companion's seat is kept for another, by what is in memory. False: the database must be asked."""
+        event = self.hot.peek(view.organization_id, view.id)
+        return event is not None and event.keeps(ordinal, user_id, self.feed.database_now())
 
     def open_gate(self, gate: Gate, view: EventView, now: float) -> bool:
         event = self.hot.peek(view.organization_id, view.id)

@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from holdfast.holds.lifecycle import SeatState
 from holdfast.live.message import Message
 from holdfast.seating.layout import Layout
+from holdfast.seating.policy import SeatingPolicy
+from holdfast.store.hot.keeping import Keeping
 
 STATES: tuple[SeatState, ...] = (SeatState.AVAILABLE, SeatState.HELD, SeatState.SOLD, SeatState.BLOCKED)
 STATE_CODES: dict[SeatState, int] = {state: code for code, state in enumerate(STATES)}
 AVAILABLE, HELD = STATE_CODES[SeatState.AVAILABLE], STATE_CODES[SeatState.HELD]
+SOLD, BLOCKED = STATE_CODES[SeatState.SOLD], STATE_CODES[SeatState.BLOCKED]
 FOREVER = float("inf")
 BYTES_A_SEAT = 1 + 1 + 4 + 8 + 8 + 8 + 8
 _LOW_64 = (1 << 64) - 1
@@ -59,6 +62,7 @@ class HotEvent:
         "doubts",
         "event_id",
         "hold_types",
+        "keeping",
         "layout",
         "loaded",
         "organization_id",
@@ -103,6 +107,12 @@ class HotEvent:
         self.doubts: dict[int, int] = {}
         """Seats that this process moved itself, with the number of the feed's look that was under way then."""
         self.loaded = False
+        self.keeping = Keeping(layout) if layout.companion_wheelchairs else None
+
+    @property
+    def soft(self) -> NDArray[np.bool_] | None:
+        """The seats softly kept for a companion; none where the layout has no such seats."""
+        return None if self.keeping is None else self.keeping.soft
 
     @property
     def size_bytes(self) -> int:
@@ -145,7 +155,12 @@ class HotEvent:
             types, until, owners = types[newer], until[newer], owners[newer]
         if not len(ordinals):
             return ()
-        seen = (self.states[ordinals] != states) | (self.types[ordinals] != types)
+        before = self.states[ordinals]
+        seen = (before != states) | (self.types[ordinals] != types)
+        if self.keeping is not None:
+            # Who bought a wheelchair seat is who held it: a message of a sale does not say.
+            went_on = (states == SOLD) & (before == HELD) & (versions == self.versions[ordinals] + 1)
+            owners = np.where(went_on, self.owners[ordinals], owners)
         self.states[ordinals] = states
         self.types[ordinals] = types
         self.versions[ordinals] = versions
@@ -153,13 +168,25 @@ class HotEvent:
         held = states == HELD
         self.until[ordinals] = np.where(held, until, 0.0)
         self.taken[ordinals] = np.where(held, until, np.where(states == AVAILABLE, 0.0, FOREVER))
-        if not seen.any():
-            return ()
         visible = ordinals[seen]
+        if self.keeping is not None:
+            flipped = self.keeping.follow(ordinals, before, states, self.states)
+            visible = np.union1d(visible, flipped) if len(flipped) else visible
+        if not len(visible):
+            return ()
         self.changed[visible] = xid
         self.revision += 1
         listed: list[int] = visible.tolist()
         return listed
+
+    def keep_by(self, policy: SeatingPolicy, xid: int) -> Sequence[int]:
+        """What is kept for companions follows this policy from here on; answers the seats whose look that changed."""
+        flipped = () if self.keeping is None else self.keeping.set_terms(policy, self.states)
+        if not len(flipped):
+            return ()
+        self.changed[flipped] = xid
+        self.revision += 1
+        return [int(ordinal) for ordinal in flipped]
 
     def _count(self, message: Message) -> None:
         zone = self.zones.get(message.zone_no or 0)
@@ -193,6 +220,21 @@ class HotEvent:
             return 0.0
         return left
 
+    def keeps(self, ordinal: int, user_id: UUID | None, now: float) -> bool:
+        """Whether the seat is kept for somebody else's companion, for certain: whose each wheelchair seat is, is known."""
+        keeping = self.keeping
+        if keeping is None or not keeping.soft[ordinal] or not keeping.is_far_from_free(ordinal):
+            return False
+        sure = False
+        for chair in keeping.wheelchairs_of[ordinal]:
+            if self.states_of[chair] not in (HELD, SOLD):
+                continue
+            owner = self.owners_of[chair]
+            if owner in (0, owner_key(user_id)):
+                return False
+            sure = sure or self.refused_until[chair] > now
+        return sure
+
     def doubt(self, ordinals: Iterable[int], look: int) -> None:
         """This process has just moved these seats: until a later look says how, nobody is refused because of them."""
         for ordinal in ordinals:
@@ -210,5 +252,9 @@ class HotEvent:
 
     def changed_since(self, mark: int) -> list[int]:
         """The seats changed by transactions numbered from `mark` on; `mark` is not below `base`."""
-        listed: list[int] = np.nonzero(self.changed >= mark)[0].tolist()
+        chosen = self.changed >= mark
+        if self.keeping is not None:
+            # What is kept may have changed with the policy, of which no transaction's number tells on another node.
+            chosen[self.keeping.companions] = True
+        listed: list[int] = np.nonzero(chosen)[0].tolist()
         return listed

@@ -19,8 +19,9 @@ from holdfast.seating.layout import Zone
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
 from holdfast.store.hot.event import FOREVER, HotEvent
+from holdfast.store.hot.keeping import KEPT
 from holdfast.store.postgres.database import Database
-from holdfast.store.postgres.feed import News, low_mark
+from holdfast.store.postgres.feed import News, high_mark, low_mark
 from holdfast.store.postgres.seat_facts import SeatColumns, begin_instant, seat_columns, zone_rows
 
 log = structlog.get_logger(__name__)
@@ -113,9 +114,24 @@ class HotTier:
             if event.doubts:
                 event.settle_doubts(self._feed.looks_begun)
 
+    def take_terms(self, view: EventView) -> None:
+        """The event was read again: what is kept in it for companions follows its policy."""
+        event = self._events.get((view.organization_id, view.id))
+        if event is None or event.keeping is None:
+            return
+        cursor = self._feed.cursor
+        seen = event.keep_by(view.effective_policy, 0 if cursor is None else high_mark(cursor))
+        if seen:
+            self._tell(event, seen)
+
     def _tell(self, event: HotEvent, seen: Sequence[int]) -> None:
+        if event.keeping is not None:
+            self._count_kept()
         for watcher in self.watchers:
             watcher(event, seen)
+
+    def _count_kept(self) -> None:
+        KEPT.set(sum(int(e.keeping.soft.sum()) for e in self._events.values() if e.keeping is not None))
 
     def lose(self) -> None:
         for key in list(self._events):
@@ -127,6 +143,7 @@ class HotTier:
         if event is not None:
             event.loaded = False  # whoever still has it in hand must not go by it
             self._bytes -= event.size_bytes
+            self._count_kept()
             DROPPED.labels(reason).inc()
             self.on_drop(key)
         EVENTS.set(len(self._events))
@@ -161,11 +178,13 @@ class HotTier:
         key = (view.organization_id, view.id)
         self.drop(key, "anew")
         event = HotEvent(view.organization_id, view.id, view.layout)
+        event.keep_by(view.effective_policy, 0)
         self._events[key] = event
         self._bytes += event.size_bytes
         await self._feed.caught_up()
         await self.read_into(event)
         event.loaded = True
+        self._count_kept()
         self._make_room()
         EVENTS.set(len(self._events))
         BYTES.set(self._bytes)
@@ -195,6 +214,7 @@ class HotTier:
     async def read_zones(self, view: EventView, zones: Sequence[Zone]) -> HotEvent:
         """The seats of these zones as they are now, for one use; all others look taken."""
         event = HotEvent(view.organization_id, view.id, view.layout)
+        event.keep_by(view.effective_policy, 0)
         event.taken[:] = FOREVER
         async with self._database.transaction(view.organization_id) as tx:
             for zone in zones:

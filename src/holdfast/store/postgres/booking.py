@@ -33,7 +33,7 @@ WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal = ANY ($3) AND s.
 """
 RELEASE = "SELECT count(*) FROM release_holds($1, $2, $3, $4, $5, $6, $7, $8, NULL) WHERE verb = 'release'"
 CONVERT = "SELECT convert_session_seats($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-SELL = "SELECT sell_seats_directly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+SELL = "SELECT sell_seats_directly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::integer[])"
 REVERT = "SELECT revert_sold_seats($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL)"
 MOVE_PLACES = "SELECT move_session_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 SHARE_EVENT = "SELECT share_events(ARRAY[$1::uuid])"
@@ -67,13 +67,17 @@ async def move_selection(
     groups: Sequence[tuple[int, int]],
     hold_type: str | None,
     types_when_sold: Sequence[str],
+    companions: str | None = None,
 ) -> bool:
-    """Moves all of the selection; false where any of it was not in the expected state (the caller rolls back)."""
+    """Moves all of the selection; false where any of it was not in the expected state (the caller rolls back).
+    `companions`: the rules for companions' seats among what is sold directly (`companion_rows`)."""
     await tx.execute(SHARE_EVENT, event_id)
     who = call.principal
     trace = (who.actor.value, who.user_id, call.ip, call.user_agent, call.request_id)
     if ordinals:
-        moved = await _move_seats(tx, call, event_id, verb, session_id, ordinals, hold_type, types_when_sold)
+        moved = await _move_seats(
+            tx, call, event_id, verb, session_id, ordinals, hold_type, types_when_sold, companions
+        )
         if moved < len(ordinals):
             return False
     for zone_no, quantity in groups:
@@ -101,6 +105,7 @@ async def _move_seats(
     ordinals: Sequence[int],
     hold_type: str | None,
     types_when_sold: Sequence[str],
+    companions: str | None = None,
 ) -> int:
     who = call.principal
     organization_id = call.organization_id
@@ -126,7 +131,7 @@ async def _move_seats(
                 *trace,
             )
         case "direct_sale":
-            moved = await tx.fetchval(SELL, organization_id, event_id, seats, hold_type, session_id, *trace)
+            moved = await tx.fetchval(SELL, organization_id, event_id, seats, hold_type, session_id, *trace, companions)
         case _:
             moved = await tx.fetchval(REVERT, organization_id, event_id, seats, session_id, *trace)
     return int(moved)

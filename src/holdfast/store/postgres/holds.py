@@ -20,7 +20,10 @@ from holdfast.holds.claims import (
     held_by_another,
     settle,
 )
+from holdfast.holds.plan import require_few_wheelchairs
 from holdfast.kernel.errors import Refusal
+from holdfast.store.postgres import accessibility
+from holdfast.store.postgres.accessibility import Asker, companion_rows
 from holdfast.store.postgres.arrays import booleans, integers, texts, uuids
 from holdfast.store.postgres.idempotency import lock_key
 
@@ -43,7 +46,9 @@ def _call(function: str, *types: str) -> str:
     return f"SELECT * FROM {function}($1, $2, {arrays})"
 
 
-HOLD_SEATS = _call("hold_seats", "bigint", "uuid", *_LIMITS, "integer", "uuid", "integer", "smallint", "uuid", *_OWNERS)
+HOLD_SEATS = _call(
+    "hold_seats", "bigint", "uuid", *_LIMITS, "integer", "uuid", "integer", "smallint", "uuid", *_OWNERS, "integer"
+)
 HOLD_PLACES = _call(
     "hold_places", "bigint", "uuid", *_LIMITS, "uuid", "smallint", "integer", "integer", "integer", "uuid", *_OWNERS
 )
@@ -55,7 +60,7 @@ def _limits(requests: Sequence[HoldRequest]) -> tuple[str, list[str]]:
     locks: set[int] = set()
     for _, request in limited:
         if request.user_id is not None:
-            locks.add((request.user_id.int ^ request.organization_id.int) & 0x7FFF_FFFF_FFFF_FFFF)
+            locks.add(_user_lock(request.organization_id, request.user_id))
         if request.ip_limit is not None:
             locks.add(lock_key("ip", request.organization_id, request.ip))
     return integers(sorted(locks)), [
@@ -66,6 +71,10 @@ def _limits(requests: Sequence[HoldRequest]) -> tuple[str, list[str]]:
         integers([r.ip_limit for _, r in limited]),
         integers([len(r.seats) + len(r.places) for _, r in limited]),
     ]
+
+
+def _user_lock(organization_id: UUID, user_id: UUID) -> int:
+    return (user_id.int ^ organization_id.int) & 0x7FFF_FFFF_FFFF_FFFF
 
 
 async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[Verdict]:
@@ -86,6 +95,7 @@ async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], windo
         integers([c[3].zone_no for c in claims]),
         uuids([c[3].hold_id for c in claims]),
         *_owners([c[4] for c in claims]),
+        companion_rows((n, c[3].companion) for n, c in enumerate(claims, 1)),
     )
     places = [(n, requests[n - 1].seats.index(seat)) for _, _, n, seat, _ in claims] if len(rows) > 1 else []
     return _verdicts(requests, rows, places)
@@ -133,6 +143,8 @@ async def hold_places(connection: Queries, requests: Sequence[HoldRequest], wind
 
 async def hold_whole(tx: Queries, request: HoldRequest, window_s: int) -> Held:
     """One request within a transaction of the caller's: seats, places, or both. Raises the refusal, which rolls it back."""
+    if request.accessible is not None:
+        await _require_few_wheelchairs(tx, request)
     kept: list[PlacedHold] = []
     seats, places = request.seats, request.places
     for _ in range(MAX_ATTEMPTS):
@@ -159,7 +171,39 @@ async def hold_whole(tx: Queries, request: HoldRequest, window_s: int) -> Held:
             raise outcome if isinstance(outcome, Refusal) else held_by_another(0, 0)
         kept += outcome.holds
         decided_at = outcome.decided_at
+    if request.accessible is not None and any(hold.created for hold in kept):
+        await accessibility.audit_accessible(
+            tx,
+            Asker(
+                organization_id=request.organization_id,
+                actor=request.actor,
+                user_id=request.user_id,
+                session_id=request.session_id,
+                ip=request.ip,
+                user_agent=request.user_agent,
+                request_id=request.request_id,
+            ),
+            request.event_id,
+            request.accessible,
+            [(seat.ordinal, seat.companion) for seat in request.seats],
+            [hold.hold_id for hold in kept],
+        )
     return Held(sorted(kept, key=lambda h: (h.ordinal is None, h.ordinal, h.zone_no)), decided_at)
+
+
+async def _require_few_wheelchairs(tx: Queries, request: HoldRequest) -> None:
+    """Together with what the buyer holds already. The buyer's lock, taken first of all, makes that exact."""
+    terms = request.accessible
+    if terms is None or terms.wheelchairs_max is None or not terms.wheelchairs or request.user_id is None:
+        return
+    keys = {_user_lock(request.organization_id, request.user_id)}
+    if request.ip_limit is not None:
+        keys.add(lock_key("ip", request.organization_id, request.ip))
+    await accessibility.lock_owner(tx, keys)
+    others = await accessibility.other_wheelchairs(
+        tx, request.organization_id, request.event_id, request.user_id, terms
+    )
+    require_few_wheelchairs(terms, others)
 
 
 def _owners(owners: Sequence[HoldRequest]) -> tuple[str, ...]:

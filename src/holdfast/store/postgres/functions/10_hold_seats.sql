@@ -22,7 +22,8 @@ CREATE TYPE hold_outcome AS (
   room           integer,       -- GA zone: the places left
   event_status   text,
   on_sale        boolean,
-  retry_after_s  integer        -- over a limit per user or ip
+  retry_after_s  integer,       -- over a limit per user or ip
+  kept           boolean        -- for the companion of a wheelchair user
 );
 
 -- Which requests of a batch are over their limit of holds placed in the window, and how long until they fit.
@@ -62,7 +63,8 @@ CREATE OR REPLACE FUNCTION hold_seats(
   l_request integer[], l_user uuid[], l_ip text[], l_user_limit integer[], l_ip_limit integer[], l_quantity integer[],
   c_request integer[], c_event uuid[], c_ordinal integer[], c_zone smallint[], c_hold uuid[],
   c_user uuid[], c_session text[], c_ip text[], c_keep_ip boolean[], c_agent text[], c_trace text[],
-  c_actor text[], c_source text[], c_hold_type text[], c_ttl_s integer[], c_any_time boolean[]
+  c_actor text[], c_source text[], c_hold_type text[], c_ttl_s integer[], c_any_time boolean[],
+  p_companions integer[]
 ) RETURNS SETOF hold_outcome LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off
 AS $$
@@ -79,6 +81,10 @@ DECLARE
   v_expired   boolean;
   v_missed    boolean;
   v_failed    integer[];
+  v_kept      integer[] := '{}';  -- claims for seats that are kept for a wheelchair user's companion
+  v_later     integer[] := '{}';  -- and those of which that is not yet certain
+  v_noted     integer[];
+  v_reason    text[];             -- by claim; null, for nearly all
   -- Some request wants several seats, and may get only part of them at first.
   v_several   boolean := cardinality(c_request) > (SELECT count(DISTINCT r) FROM unnest(c_request) r);
 BEGIN
@@ -87,6 +93,9 @@ BEGIN
     PERFORM pg_advisory_xact_lock(k) FROM unnest(p_locks) k;
   END IF;
   PERFORM share_events(p_events);
+  IF p_companions IS NOT NULL THEN
+    PERFORM lock_companions(p_org, p_companions, c_event, c_ordinal);
+  END IF;
   v_now := holdfast_now();
 
   IF cardinality(l_request) > 0 THEN
@@ -105,6 +114,15 @@ BEGIN
     END IF;
   END IF;
 
+  IF p_companions IS NOT NULL THEN
+    SELECT k.kept, k.noted, k.later INTO v_kept, v_noted, v_later
+    FROM kept_companions(p_org, v_now, p_companions, c_request, c_event, c_ordinal, c_zone, c_user, c_session) k;
+    IF cardinality(v_noted) > 0 THEN
+      SELECT array_agg(CASE WHEN i = ANY (v_noted) THEN kept_seat_note() END ORDER BY i)
+        INTO v_reason FROM generate_series(1, cardinality(c_event)) i;
+    END IF;
+  END IF;
+
   WITH taken AS (
     UPDATE event_seats s
     SET state = 'held', hold_id = c.hold_id, hold_type = c.hold_type, locked_at = v_now,
@@ -112,7 +130,7 @@ BEGIN
         version = s.version + CASE s.state WHEN 'held' THEN 2 ELSE 1 END
     FROM (SELECT * FROM unnest(c_request, c_event, c_ordinal, c_hold, c_hold_type, c_ttl_s, c_any_time)
             WITH ORDINALITY AS c (request, event_id, ordinal, hold_id, hold_type, ttl_s, any_time, n)
-          WHERE c.request <> ALL (v_over)) c
+          WHERE c.request <> ALL (v_over) AND c.n <> ALL (v_kept) AND c.n <> ALL (v_later)) c
     JOIN events e ON e.organization_id = p_org AND e.id = c.event_id
     WHERE s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal
       AND (s.state = 'available' OR (s.state = 'held' AND s.held_until <= v_now))
@@ -165,9 +183,9 @@ BEGIN
   IF v_n IS NOT NULL THEN
   WITH c AS (
     SELECT * FROM unnest(c_event, c_ordinal, c_zone, c_hold, c_user, c_session, c_ip, c_keep_ip, c_agent, c_trace, c_actor,
-        c_source, c_hold_type, c_ttl_s, v_version)
+        c_source, c_hold_type, c_ttl_s, v_version, v_reason)
       AS c (event_id, ordinal, zone_no, hold_id, user_id, session_id, ip, keep_ip, agent, trace, actor,
-        source, hold_type, ttl_s, version)
+        source, hold_type, ttl_s, version, reason)
     WHERE c.version IS NOT NULL
   ), placed AS (
     INSERT INTO holds (organization_id, id, event_id, ordinal, zone_no, user_id, session_id, ip, hold_type, actor, source,
@@ -183,9 +201,9 @@ BEGIN
     FROM c
   ), logged AS (
     INSERT INTO seat_state_events (organization_id, event_id, at, verb, ordinal, zone_no, quantity, old_state, new_state,
-      version, hold_type, hold_id, session_id, actor, user_id)
+      version, hold_type, hold_id, session_id, actor, user_id, reason)
     SELECT p_org, c.event_id, v_now, 'hold', c.ordinal, c.zone_no, 1, 'available', 'held',
-      c.version, c.hold_type, c.hold_id, c.session_id, c.actor, c.user_id
+      c.version, c.hold_type, c.hold_id, c.session_id, c.actor, c.user_id, c.reason
     FROM c
   ), counted AS (
     INSERT INTO occupancy_changes (organization_id, event_id, zone_no, state, hold_type, change)
@@ -199,7 +217,7 @@ BEGIN
   FROM c GROUP BY c.event_id, c.actor, c.source, c.hold_type, c.ttl_s;
   END IF;
 
-  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
+  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
   IF NOT v_missed THEN
     RETURN;
   END IF;
@@ -208,7 +226,7 @@ BEGIN
   RETURN QUERY SELECT c.n::integer, v_now, s.held_until, s.state::text, own.id, own.hold_type,
     own.created_at, NULL::integer, e.status::text,
     c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')),
-    v_retry[array_position(v_over, c.request)]
+    v_retry[array_position(v_over, c.request)], c.n = ANY (v_kept)
   FROM unnest(c_request, c_event, c_ordinal, c_user, c_any_time, v_version)
     WITH ORDINALITY AS c (request, event_id, ordinal, user_id, any_time, version, n)
   LEFT JOIN event_seats s ON s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal

@@ -125,10 +125,10 @@ BEGIN
         FROM c GROUP BY c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s) g
   JOIN event_zones z ON z.organization_id = p_org AND z.event_id = g.event_id AND z.zone_no = g.zone_no;
 
-  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
+  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
   RETURN QUERY SELECT c.n::integer, v_now, NULL::timestamptz, CASE WHEN v_room[c.z] IS NULL THEN NULL ELSE 'available' END,
     NULL::uuid, NULL::text, NULL::timestamptz, v_room[c.z], v_status[c.z], c.any_time OR v_on_sale[c.z],
-    v_retry[array_position(v_over, c.request)]
+    v_retry[array_position(v_over, c.request)], NULL::boolean
   FROM unnest(c_request, c_z, c_any_time, v_granted) WITH ORDINALITY AS c (request, z, any_time, granted, n)
   WHERE c.granted IS NULL;
 END $$;

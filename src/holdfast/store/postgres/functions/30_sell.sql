@@ -41,9 +41,11 @@ BEGIN
   RETURN v_n;
 END $$;
 
+-- The session that buys is the owner; a seat kept for another's companion is not sold (p_companions: by position).
+DROP FUNCTION IF EXISTS sell_seats_directly(uuid, uuid, integer[], text, text, text, uuid, text, text, text);
 CREATE OR REPLACE FUNCTION sell_seats_directly(
   p_org uuid, p_event uuid, p_ordinals integer[], p_hold_type text, p_session text,
-  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
+  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_companions integer[] DEFAULT NULL
 ) RETURNS integer LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
 AS $$
@@ -51,7 +53,27 @@ DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_n integer;
   v_old_hold uuid[]; v_old_type text[];
+  v_seats integer := cardinality(p_ordinals);
+  v_event uuid[];
+  v_kept integer[]; v_noted integer[];
+  v_reason text;
 BEGIN
+  IF p_companions IS NOT NULL THEN
+    v_event := array_fill(p_event, ARRAY[v_seats]);
+    PERFORM lock_companions(p_org, p_companions, v_event, p_ordinals);
+    v_now := holdfast_now();
+    SELECT k.kept, k.noted INTO v_kept, v_noted
+    FROM kept_companions(p_org, v_now, p_companions, array_fill(1, ARRAY[v_seats]), v_event, p_ordinals,
+      (SELECT array_agg(s.zone_no ORDER BY w.n) FROM unnest(p_ordinals) WITH ORDINALITY AS w (o, n)
+       JOIN event_seats s ON s.organization_id = p_org AND s.event_id = p_event AND s.ordinal = w.o),
+      array_fill(p_user, ARRAY[v_seats]), array_fill(p_session, ARRAY[v_seats])) k;
+    IF cardinality(v_kept) > 0 THEN
+      RETURN 0;
+    END IF;
+    IF cardinality(v_noted) > 0 THEN
+      SELECT kept_seat_note() || ': ordinal ' || string_agg(p_ordinals[n]::text, ', ') INTO v_reason FROM unnest(v_noted) n;
+    END IF;
+  END IF;
   WITH sold AS (
     UPDATE event_seats s
     SET state = 'sold', sold_at = v_now, hold_id = NULL, held_until = NULL, locked_at = NULL, hold_type = p_hold_type,
@@ -69,7 +91,7 @@ BEGIN
       array_agg(c.version - 1), array_agg(c.old_hold), array_agg(c.old_type))
     FROM unnest(v_ordinal, v_zone, v_version, v_old_hold, v_old_type) AS c (ordinal, zone_no, version, old_hold, old_type)
     WHERE c.old_hold IS NOT NULL HAVING count(*) > 0;
-    PERFORM record_moves(p_org, 'direct_sale', v_now, p_actor, p_user, p_session, p_ip, p_agent, p_trace, NULL,
+    PERFORM record_moves(p_org, 'direct_sale', v_now, p_actor, p_user, p_session, p_ip, p_agent, p_trace, v_reason,
       array_fill(p_event, ARRAY[v_n]), v_ordinal, v_zone, array_fill(1, ARRAY[v_n]),
       array_fill('available'::seat_state, ARRAY[v_n]), array_fill('sold'::seat_state, ARRAY[v_n]), v_version,
       array_fill(p_hold_type, ARRAY[v_n]), array_fill(NULL::uuid, ARRAY[v_n]), array_fill(p_session, ARRAY[v_n]));
