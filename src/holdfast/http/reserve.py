@@ -7,8 +7,8 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.holds.answers import Placement
 from holdfast.holds.claims import Held, seconds_between
-from holdfast.holds.service import Placement
 from holdfast.http.problem import invalid_body
 from holdfast.seating.view import EventView
 
