@@ -1,12 +1,12 @@
 """Refused reserves, remembered for the audit and written off the path of the answer.
 
-Most are sampled and bounded: a stampede refuses thousands a second. Who was kept out by a rule about people is never
-sampled away: such a refusal is kept until it is written.
+They are sampled and bounded: a stampede refuses thousands a second. But who was kept out of a zone is never sampled away:
+such a refusal is kept until it is written. (There are not so many: each of them took a look into the database.)
 """
 
 import random
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.accounts.principal import Call
 from holdfast.kernel.counting import PlainCounter
-from holdfast.kernel.errors import Forbidden, Refusal, ZoneAccessDenied
+from holdfast.kernel.errors import Refusal, ZoneAccessDenied
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.holds import audit_refusals
 
@@ -36,12 +36,12 @@ class RefusalAudit:
         self._database = database
         self._sample = sample
         self._pending: deque[_Noted] = deque(maxlen=LIMIT)
-        self._forbidden: deque[_Noted] = deque()
+        self._denied: deque[_Noted] = deque()
 
     def note(self, call: Call, event_id: UUID | None, refusal: Refusal) -> None:
         REFUSALS.add(refusal.code)
-        if isinstance(refusal, Forbidden):
-            self._forbidden.append(_noted(call, event_id, refusal))
+        if isinstance(refusal, ZoneAccessDenied):
+            self._denied.append(_noted(call, event_id, refusal))
         elif self.sampled():
             self.keep(call, event_id, refusal)
 
@@ -54,10 +54,10 @@ class RefusalAudit:
 
     async def write(self) -> int:
         """Writes what has gathered, one transaction an organization."""
-        forbidden = await self._write(_drained(self._forbidden), self._forbidden.extend)
-        return forbidden + await self._write(_drained(self._pending), lambda unwritten: None)
+        denied = await self._write(_drained(self._denied), self._denied.extend)
+        return denied + await self._write(_drained(self._pending), lambda unwritten: None)
 
-    async def _write(self, noted: Sequence[_Noted], give_back: Any) -> int:
+    async def _write(self, noted: Sequence[_Noted], give_back: Callable[[list[_Noted]], None]) -> int:
         by_organization: dict[UUID, list[_Noted]] = defaultdict(list)
         for entry in noted:
             by_organization[entry.call.organization_id].append(entry)
