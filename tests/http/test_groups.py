@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from holdfast.holds import service
+from holdfast.store.postgres.seat_facts import free_among
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.http.client import bearer
@@ -206,7 +207,7 @@ def test_a_seat_of_the_table_that_comes_free_meanwhile_is_wanted_too(
 
     async def check(made: Stage) -> None:
         hold = held(await made.hold(made.admin, 0))["holds"][0]["hold_id"]
-        ask = service.free_among
+        ask = free_among
         looks = 0
 
         async def then_released(*given: Any) -> set[int]:
