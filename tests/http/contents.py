@@ -20,7 +20,9 @@ async def contents(stage: Stage, tables: Sequence[str] = WRITTEN) -> dict[str, l
     try:
         found: dict[str, list[str]] = {}
         for table in tables:
-            where = "WHERE action <> 'seat_reserve_failed'" if table == "audit_entries" else ""
+            where = (
+                "WHERE action NOT IN ('seat_reserve_failed', 'zone_access_denied')" if table == "audit_entries" else ""
+            )
             rows = await connection.fetch(f"SELECT t::text AS row FROM {table} t {where} ORDER BY 1")
             found[table] = [row["row"] for row in rows]
         return found

@@ -107,6 +107,7 @@ WITH_ID: dict[tuple[str, str], Case] = {
         "GET", f"/api/events/{them.event}/seats/{them.seat}"
     ),
     ("GET", "/api/events/{event_id}/zones"): of_event("GET", "/zones"),
+    ("GET", "/api/events/{event_id}/groups"): of_event("GET", "/groups"),
     ("POST", "/api/events/{event_id}/seats/block"): lambda them, me: Asked(
         "POST", f"/api/events/{them.event}/seats/block", {"seats": [them.seat], "reason": "x"}
     ),

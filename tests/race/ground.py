@@ -19,10 +19,10 @@ import msgspec
 from holdfast.accounts.principal import Call, Principal, Role
 from holdfast.app import Application
 from holdfast.compat.booking_v2 import GroupRef, SeatRef, StateSelection
+from holdfast.holds.answers import Placement
 from holdfast.holds.lifecycle import Actor
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked, PlacesAsked
-from holdfast.holds.service import Placement
 from holdfast.insight.invariants import check_event
 from holdfast.kernel.errors import Refusal
 from holdfast.store.postgres.migrate import functions

@@ -9,7 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from holdfast.app import Application
-from holdfast.holds.service import Placement
+from holdfast.holds.answers import Placement
 from holdfast.kernel.errors import EventNotAvailable, EventUnavailable, Refusal, SeatHeldByAnother, SeatNotAvailable
 from holdfast.seating.event import EventStatus
 from holdfast.workers.expire_holds import ExpireHolds

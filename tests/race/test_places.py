@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections import Counter
 
-from holdfast.holds.service import Placement
+from holdfast.holds.answers import Placement
 from holdfast.kernel.errors import ZoneAtCapacity
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
@@ -12,7 +12,7 @@ from tests.race.ground import Ground, all_at_once, changed, ground
 
 CAPACITY = 1_000
 REQUESTS = 3_000
-ROOM = "v_fits := v_fits AND coalesce(v_room[z] >= c_quantity[j], false)"
+ROOM = "v_fits := v_fits AND coalesce(v_room[z] >= v_wanted[z], false)"
 GUARD = "\n    AND p.capacity - p.held - p.sold >= w.taken;"
 LOCK = "p.event_id = z_event[z] AND p.zone_no = z_zone[z] FOR UPDATE) p ON true;"
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-from holdfast.holds.service import Placement
+from holdfast.holds.answers import Placement
 from holdfast.http.problem import status_of
 from holdfast.kernel.errors import RateLimited
 from holdfast.kernel.ids import new_id

@@ -336,19 +336,3 @@ def test_an_event_with_zones_of_its_own_has_their_layout(database: TestDatabase)
         assert view.layout.total_capacity == 800
 
     run(database, test)
-
-
-def test_the_whitelist_is_asked_anew_each_time(database: TestDatabase) -> None:
-    async def test(parts: Parts) -> None:
-        made = await make_published_event(parts)
-        call = staff_call(made.organization)
-        user = new_id()
-        key = (call.organization_id, made.id, user)
-        assert not await parts.catalogue.whitelisted(*key)
-        await parts.seating.add_to_whitelist(call, made.id, [user])
-        assert await parts.catalogue.whitelisted(*key)
-        assert not await parts.catalogue.whitelisted(new_id(), made.id, user)
-        await parts.seating.remove_from_whitelist(call, made.id, [user])
-        assert not await parts.catalogue.whitelisted(*key)
-
-    run(database, test)

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from holdfast.accounts.principal import Call
 from holdfast.allocation.choose import Choice, Rung, Wish, choose
 from holdfast.allocation.floor import Floor, floor_of
+from holdfast.holds.answers import HoldView, Placement
+from holdfast.holds.attendees import People, judge_buyer, require_access
 from holdfast.holds.lifecycle import Actor
 from holdfast.holds.orphan_guard import note_stranding
 from holdfast.holds.orphan_rule import Stranding, describe_seats
-from holdfast.holds.plan import HoldsAsked, PlacesAsked, require_access, require_few
-from holdfast.holds.service import HoldsService, HoldView, Placement
+from holdfast.holds.plan import HoldsAsked, PlacesAsked, require_few
+from holdfast.holds.service import HoldsService
 from holdfast.holds.wish import Mask, SeatsWished, serving_seats, with_wheelchair, zones_wished
 from holdfast.kernel.errors import (
     EventNotFound,
@@ -36,8 +38,7 @@ from holdfast.kernel.errors import (
     ZoneNotFound,
 )
 from holdfast.kernel.problems import Problem, listing
-from holdfast.seating.access import check_zone_access
-from holdfast.seating.layout import AccessMode, Zone
+from holdfast.seating.layout import Zone
 from holdfast.seating.sight import may_see
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
@@ -286,33 +287,17 @@ class BestAvailable:
 
     async def _open_zones(self, call: Call, view: EventView, zones: Sequence[Zone], *, named: bool) -> list[Zone]:
         """Those the caller may sit in; whoever names one that is closed to them is told so."""
-        who = call.principal
-        if view.layout.all_public or who.actor is not Actor.CUSTOMER:
+        if view.layout.all_public or call.principal.actor is not Actor.CUSTOMER:
             return list(zones)
-        whitelisted = (
-            who.user_id is not None
-            and any(zone.access_mode is AccessMode.WHITELIST for zone in zones)
-            and await self._catalogue.whitelisted(call.organization_id, view.id, who.user_id)
-        )
+        buyer = await self._holds.buyer_of(call, view)
         if named:
             try:
-                require_access(call, zones, whitelisted=whitelisted)
+                require_access(call, zones, (), (), People(buyer))
             except ZoneAccessDenied as denied:
                 self._holds.note_refusal(call, view.id, denied)
                 raise
             return list(zones)
-        return [
-            zone
-            for zone in zones
-            if check_zone_access(
-                zone,
-                role=who.role.value,
-                tiers=who.tiers,
-                membership_active=who.membership_active,
-                whitelisted=whitelisted,
-            )
-            is None
-        ]
+        return [zone for zone in zones if judge_buyer(call, zone, buyer) is None]
 
 
 def _nothing_left(search: _Search) -> NoSeatsLeft:

@@ -21,6 +21,7 @@ from holdfast.kernel.errors import (
     ZoneAtCapacity,
 )
 from holdfast.seating.accessibility import AccessibleTerms, CompanionRule, kept_words
+from holdfast.seating.layout import SeatGroup
 
 MAX_ATTEMPTS = 4  # of one request whose seats were freed and taken again while it asked
 
@@ -36,6 +37,16 @@ class PlacesWanted(msgspec.Struct, frozen=True):
     zone_no: int
     quantity: int
     hold_id: UUID
+
+
+class AttendeeNamed(msgspec.Struct, frozen=True, kw_only=True):
+    """Who will sit on a place of the request; nobody in particular where all three are none."""
+
+    ordinal: int | None  # by which a hold that the buyer had from before is found
+    hold_id: UUID
+    user_id: UUID | None = None
+    name: str | None = None
+    membership_id: UUID | None = None
 
 
 class HoldRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +68,14 @@ class HoldRequest(msgspec.Struct, frozen=True, kw_only=True):
     ip: str | None
     user_agent: str | None
     request_id: str | None
-    accessible: AccessibleTerms | None = None  # with a wheelchair seat or a companion's: it goes in its own transaction
+    accessible: AccessibleTerms | None = None  # with a wheelchair seat or a companion's
+    attendees: tuple[AttendeeNamed, ...] = ()
+    tables: tuple[SeatGroup, ...] = ()  # that must be whole once this is held
+
+    @property
+    def alone(self) -> bool:
+        """Needs a transaction of its own, because the batching writer knows nothing of these."""
+        return bool(self.attendees or self.tables or self.accessible is not None)
 
     @property
     def hold_ids(self) -> list[UUID]:
@@ -137,9 +155,10 @@ def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal
     kept: list[PlacedHold] = []
     for n, fact in sorted(verdict.refused.items()):
         if n >= len(request.seats):
-            places = request.places[n - len(request.seats)]
-            if fact.room is not None and fact.room < places.quantity:
-                return _zone_refusal(places.zone_no, fact.room)
+            zone_no = request.places[n - len(request.seats)].zone_no
+            wanted = sum(places.quantity for places in request.places if places.zone_no == zone_no)
+            if fact.room is not None and fact.room < wanted:
+                return _zone_refusal(zone_no, fact.room)
         elif fact.own_hold_id is not None:
             kept.append(_own(request, request.seats[n], fact))
         elif fact.kept and _free_again(fact):

@@ -6,7 +6,8 @@ from uuid import UUID
 import msgspec
 
 from holdfast.accounts.principal import Call
-from holdfast.holds.claims import HoldRequest, PlacesWanted, SeatWanted
+from holdfast.holds.attendees import Attendee, People, Person, require_access, require_known, require_room_for
+from holdfast.holds.claims import AttendeeNamed, HoldRequest, PlacesWanted, SeatWanted
 from holdfast.holds.hold_types import CART, HoldType, ResolvedHoldType
 from holdfast.holds.lifecycle import Actor, BookingState
 from holdfast.holds.lifetime import resolve_ttl_s
@@ -16,19 +17,21 @@ from holdfast.kernel.errors import (
     SeatNotFound,
     TooManySeats,
     TooManyWheelchairSeats,
-    ZoneAccessDenied,
     ZoneNotFound,
 )
 from holdfast.kernel.ids import new_id
-from holdfast.seating.access import check_zone_access
 from holdfast.seating.accessibility import (
     AccessibleTerms,
     accessible_terms,
     companion_rule,
     too_many_wheelchairs_words,
 )
-from holdfast.seating.layout import AccessMode, Layout, Zone
+from holdfast.seating.groups import find_groups, require_together, tables_among
+from holdfast.seating.layout import AccessMode, Layout, SeatGroup, Zone
+from holdfast.seating.refusals import SelectionNotOffered
 from holdfast.seating.view import EventView, HoldTerms
+
+_NOBODY_ASKED = People(Person())
 
 
 class PlacesAsked(msgspec.Struct, frozen=True):
@@ -45,7 +48,11 @@ class HoldsAsked(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "web"
     endpoint_ttl_s: int  # the platform's default of the endpoint that was called
     session_id: str | None = None
-    chosen_by_system: bool = False  # not picked: the rules for picks were kept by whoever chose
+    groups: tuple[str, ...] = ()  # all seats of these, behind those named
+    attendees: tuple[
+        Attendee, ...
+    ] = ()  # for the seats, those of the groups, then the places; the rest are the buyer's
+    chosen_by_system: bool = False  # not picked by the buyer: what is asked of a buyer's own choice is not asked
 
 
 def find_hold_type(view: EventView, name: str | None, target: BookingState) -> ResolvedHoldType:
@@ -92,31 +99,49 @@ def hold_terms(view: EventView, call: Call, name: str | None, endpoint_ttl_s: in
     return terms
 
 
-def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bool, bulk_max: int) -> HoldRequest:
-    """The claims to make for this caller, or the refusal that comes before any seat is looked at."""
+def plan_hold(
+    view: EventView, call: Call, asked: HoldsAsked, *, people: People = _NOBODY_ASKED, bulk_max: int
+) -> HoldRequest:
+    """The claims to make for this caller, or the refusal that comes before any seat is looked at. `people` are those
+    that `asks_people` says the answer depends on."""
     terms = hold_terms(view, call, asked.hold_type, asked.endpoint_ttl_s)
     layout = view.layout
     ordinals = find_ordinals(layout, asked.seats)
+    if asked.groups:
+        named = [o for group in find_groups(layout, asked.groups) for o in group.ordinals]
+        ordinals = list(dict.fromkeys(ordinals + named))
     places = _find_places(layout, asked.places) if asked.places else []
-    if not layout.all_public:
-        zones = [layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
-        require_access(call, zones, whitelisted=whitelisted)
     quantity = len(ordinals) + sum(q for _, q in places) if places else len(ordinals)
+    buyer = call.principal.actor is Actor.CUSTOMER
+    if asked.attendees:
+        require_room_for(asked.attendees, quantity)
+        if not buyer:
+            require_known(asked.attendees, people)
+    if not layout.all_public:
+        require_access(call, [layout.zone_of(o) for o in ordinals], places, asked.attendees, people)
     if quantity > 1:
         require_few(call, quantity, view.effective_policy.max_seats_per_booking, bulk_max)
-        ordinals.sort()
-    principal = call.principal
+    tables = _require_choice(view, ordinals, asked) if buyer and ordinals else ()
+    in_order = ordinals
+    if quantity > 1:
+        ordinals = sorted(ordinals)
     if layout.accessible_seats:
         accessible = plan_accessible(view, call, ordinals)
-        wanted = wanted_seats(view, call, ordinals, terms.hold_type)
+        seats = wanted_seats(view, call, ordinals, terms.hold_type)
     else:
         accessible = None
-        wanted = tuple([SeatWanted(o, layout.zone_nos[o], new_id()) for o in ordinals])
+        seats = tuple([SeatWanted(o, layout.zone_nos[o], new_id()) for o in ordinals])
+    if asked.attendees:
+        wanted, attendees = _name_places(in_order, seats, places, asked.attendees, people)
+    else:
+        wanted = tuple([PlacesWanted(zone.zone_no, quantity, new_id()) for zone, quantity in places])
+        attendees = ()
+    principal = call.principal
     return HoldRequest(
         organization_id=principal.organization_id,
         event_id=view.id,
-        seats=wanted,
-        places=tuple([PlacesWanted(zone.zone_no, quantity, new_id()) for zone, quantity in places]),
+        seats=seats,
+        places=wanted,
         user_id=principal.user_id,
         session_id=asked.session_id,
         actor=principal.actor.value,
@@ -130,6 +155,61 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
         user_agent=call.user_agent,
         request_id=call.request_id,
         accessible=accessible,
+        attendees=attendees,
+        tables=tables,
+    )
+
+
+def _require_choice(view: EventView, ordinals: Sequence[int], asked: HoldsAsked) -> tuple[SeatGroup, ...]:
+    """What the policy and the groups ask of a buyer's seats. Answers the tables that must then be whole."""
+    policy = view.effective_policy
+    if not asked.chosen_by_system:
+        if policy.prefer_clustering_over_selection:
+            raise SelectionNotOffered(
+                "Here seats are not picked one by one: ask for the best available and they are chosen for you.",
+                use=f"/api/events/{view.id}/best-available",
+            )
+        if policy.group_adjacency_strict and len(ordinals) > 1:
+            require_together(view.layout, ordinals, policy.max_group_split)
+    return tables_among(view.layout, ordinals) if view.layout.binding_groups else ()
+
+
+def _name_places(
+    ordinals: Sequence[int],
+    seats: Sequence[SeatWanted],
+    places: Sequence[tuple[Zone, int]],
+    attendees: Sequence[Attendee],
+    people: People,
+) -> tuple[tuple[PlacesWanted, ...], tuple[AttendeeNamed, ...]]:
+    """Each attendee beside the hold of their place. Somebody who is named in a counted zone gets a hold of their own
+    there; the rest of the quantity stays one."""
+    hold_ids = {seat.ordinal: seat.hold_id for seat in seats}
+    named: list[AttendeeNamed] = []
+    for ordinal, asked, found in zip(ordinals, attendees, people.attendees, strict=False):
+        named.append(_named(asked, found, ordinal, hold_ids[ordinal]))
+    wanted: list[PlacesWanted] = []
+    at = len(ordinals)
+    for zone, quantity in places:
+        rest = quantity
+        for asked, found in zip(attendees[at : at + quantity], people.attendees[at : at + quantity], strict=True):
+            if not asked.nameless:
+                one = PlacesWanted(zone.zone_no, 1, new_id())
+                wanted.append(one)
+                named.append(_named(asked, found, None, one.hold_id))
+                rest -= 1
+        if rest:
+            wanted.append(PlacesWanted(zone.zone_no, rest, new_id()))
+        at += quantity
+    return tuple(wanted), tuple(named)
+
+
+def _named(asked: Attendee, found: Person, ordinal: int | None, hold_id: UUID) -> AttendeeNamed:
+    return AttendeeNamed(
+        ordinal=ordinal,
+        hold_id=hold_id,
+        user_id=found.user_id,
+        name=asked.name or asked.email,
+        membership_id=found.membership_id,
     )
 
 
@@ -197,34 +277,19 @@ def _find_places(layout: Layout, asked: Sequence[PlacesAsked]) -> list[tuple[Zon
     return [found[zone_no] for zone_no in sorted(found)]
 
 
-def asks_whitelist(view: EventView, asked: HoldsAsked) -> bool:
-    """Whether the answer depends on the event's whitelist, which is read only then."""
-    if view.layout.all_public:
+def asks_people(view: EventView, call: Call, asked: HoldsAsked) -> bool:
+    """Whether the answer depends on how somebody stands with the organization or the event, which is read only then."""
+    if asked.attendees:
+        return True
+    layout = view.layout
+    if layout.all_public or call.principal.actor is not Actor.CUSTOMER:
         return False
-    restricted = {z.zone_no for z in view.layout.zones if z.access_mode is AccessMode.WHITELIST}
-    if not restricted:
-        return False
-    ordinals = (view.layout.seat_index.get(seat.bytes) for seat in asked.seats)
-    named = {view.layout.zone_nos[o] for o in ordinals if o is not None}
-    named |= {zone.zone_no for p in asked.places if (zone := view.layout.zone(p.zone)) is not None}
+    restricted = {z.zone_no for z in layout.zones if z.access_mode is not AccessMode.PUBLIC}
+    ordinals = (layout.seat_index.get(seat.bytes) for seat in asked.seats)
+    named = {layout.zone_nos[o] for o in ordinals if o is not None}
+    named |= {zone.zone_no for p in asked.places if (zone := layout.zone(p.zone)) is not None}
+    named |= {group.zone_no for group in layout.groups if group.group_id in asked.groups}
     return not restricted.isdisjoint(named)
-
-
-def require_access(call: Call, zones: Sequence[Zone], *, whitelisted: bool) -> None:
-    if call.principal.actor is not Actor.CUSTOMER:
-        return
-    for zone in zones:
-        if zone.access_mode is AccessMode.PUBLIC:
-            continue
-        denied = check_zone_access(
-            zone,
-            role=call.principal.role.value,
-            tiers=call.principal.tiers,
-            membership_active=call.principal.membership_active,
-            whitelisted=whitelisted,
-        )
-        if denied is not None:
-            raise ZoneAccessDenied(denied.reason, access_mode=denied.mode.value, zone=denied.zone_id)
 
 
 def require_few(call: Call, quantity: int, per_booking: int, bulk_max: int) -> None:

@@ -5,17 +5,37 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-import msgspec
-from msgspec import UNSET, UnsetType
-
 from holdfast.accounts.principal import Call, require_staff
-from holdfast.holds.claims import Held, HoldRequest, SeatWanted, seat_not_offered, seconds_between, taken_seat
+from holdfast.holds.answers import (
+    HoldFilter,
+    HoldPage,
+    HoldView,
+    Placement,
+    Released,
+    SeatMove,
+    beside,
+    hold_view,
+    named_holds,
+    named_refusal,
+    page_of,
+    placement_of,
+)
+from holdfast.holds.attendees import Attendee, People, Person
+from holdfast.holds.claims import (
+    AttendeeNamed,
+    Held,
+    HoldRequest,
+    SeatWanted,
+    seat_not_offered,
+    seconds_between,
+    taken_seat,
+)
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.companions import companion_seats
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.orphan_guard import OrphanGuard
-from holdfast.holds.plan import HoldsAsked, asks_whitelist, find_ordinals, hold_ttl_s, plan_hold
+from holdfast.holds.plan import HoldsAsked, asks_people, find_ordinals, hold_ttl_s, plan_hold
 from holdfast.holds.recent import RecentHolds
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.kernel.counting import PlainCounter
@@ -35,75 +55,25 @@ from holdfast.kernel.errors import (
     ZoneNotFound,
 )
 from holdfast.kernel.ids import new_id
-from holdfast.seating.accessibility import CompanionSeat, companion_rule
+from holdfast.seating.accessibility import companion_rule
 from holdfast.seating.event import check_saleable
+from holdfast.seating.groups import require_whole
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.feed import Feed
 from holdfast.store.hot.event import owner_key
 from holdfast.store.postgres import holds as store
+from holdfast.store.postgres.attendees import find_people, name_attendees
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
+from holdfast.store.postgres.seat_facts import free_among
 from holdfast.store.registry import Gate, Registry, Taken
 
 BULK_RELEASE_MAX = 100_000
 GATES_MAX = 1_000
 
 Deliver = Callable[[EventView, Held | Refusal], None]
-
-
-class HoldView(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold as its owner or the organiser may see it."""
-
-    hold_id: UUID
-    event_id: UUID
-    seat_id: UUID | None
-    seat_label: str | None
-    zone_id: str
-    block_name: str
-    row: str | None
-    seat_number: int | None
-    quantity: int
-    status: str
-    hold_type: str
-    held_until: datetime | None
-    held_until_unix: int | None
-    expires_in_seconds: int | None
-    created_at: datetime | None = None
-    user_id: UUID | None = None
-    session_id: str | None = None
-    source: str | None = None
-    companions: list[CompanionSeat] | UnsetType = UNSET
-    """Of a wheelchair seat: the seats beside it that are kept for its holder's companions."""
-
-
-class Placement(msgspec.Struct, frozen=True):
-    created: bool
-    holds: list[HoldView]
-
-
-class Released(msgspec.Struct, frozen=True):
-    released: int
-    expired: int
-    hold_ids: list[UUID]
-
-
-class SeatMove(msgspec.Struct, frozen=True, order=True):
-    hold_id: UUID
-    seat: UUID
-
-
-class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
-    hold_type: str | None = None
-    user_id: UUID | None = None
-    zone: str | None = None
-    expiring_within_s: float | None = None
-
-
-class HoldPage(msgspec.Struct, frozen=True):
-    holds: list[HoldView]
-    next_cursor: str | None
 
 
 HOLDS = PlainCounter("holdfast_holds", "Holds placed", ("hold_type",))
@@ -137,17 +107,17 @@ class HoldsService:
             if view is None:
                 view = await self._event(call, event_id)
             request = await self._plan(call, view, asked)
-            if call.idempotency is None:
+            if call.idempotency is None and not request.tables:
                 await self._refuse_early(view, request)
                 if not asked.chosen_by_system:
                     await self._orphans.check(call, view, request)
-            if call.idempotency is None and request.accessible is None and self._fits_a_batch(request):
+            if call.idempotency is None and self._fits_a_batch(request):
                 held = await self._combiner.submit(request)
                 placement = placement_of(view, held)
             else:
                 placement = await self._hold_alone(call, view, asked, request)
         except Refusal as refusal:
-            named = _named(refusal, view)
+            named = named_refusal(refusal, view)
             self._refusals.note(call, event_id, named)
             raise named from refusal
         if placement.created:
@@ -162,18 +132,18 @@ class HoldsService:
             return False
         try:
             self._require_own_event(call, view)
-            request = plan_hold(view, call, asked, whitelisted=False, bulk_max=self._settings.bulk_seats_max)
+            request = plan_hold(view, call, asked, bulk_max=self._settings.bulk_seats_max)
             if not self._fits_a_batch(request):
                 return False
             taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
             if taken is not None and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
-                raise _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
-            if request.accessible is not None or not self._orphans.passes_at_once(view, request):
+                raise named_refusal(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
+            if not self._orphans.passes_at_once(view, request):
                 return False
 
             def settled(outcome: Held | Refusal) -> None:
                 if isinstance(outcome, Refusal):
-                    outcome = _named(outcome, view)
+                    outcome = named_refusal(outcome, view)
                     self._refusals.note(call, event_id, outcome)
                 elif outcome.created:
                     self._count(request, len(outcome.holds))
@@ -214,6 +184,8 @@ class HoldsService:
         view = self._catalogue.peek(gate.organization_id, gate.event_id)
         if view is None or not view.on_sale() or not view.layout.all_public:
             return False
+        if view.effective_policy.prefer_clustering_over_selection:
+            return False  # a picked seat is refused for that reason, whoever has it
         gate.limit = view.effective_policy.max_holds_per_user
         return self._registry.open_gate(gate, view, now)
 
@@ -226,7 +198,9 @@ class HoldsService:
 
     def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
         """For the audit, where the sample wants it."""
-        self._refusals.keep(call, view.id, _named(taken_seat(taken.ordinal, taken.state, taken.expires_in), view))
+        self._refusals.keep(
+            call, view.id, named_refusal(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
+        )
 
     async def _refuse_early(self, view: EventView, request: HoldRequest) -> None:
         """What a tier above the database knows to be taken need not be asked for. Of several seats the first: that is the
@@ -257,12 +231,19 @@ class HoldsService:
                 raise EventNotFound from None
             view = fresh
             self._require_saleable(call, view, asked, view.database_now())
-        whitelisted = (
-            asks_whitelist(view, asked)
-            and call.principal.user_id is not None
-            and await self._catalogue.whitelisted(call.organization_id, view.id, call.principal.user_id)
-        )
-        return plan_hold(view, call, asked, whitelisted=whitelisted, bulk_max=self._settings.bulk_seats_max)
+        people = await self._people(call, view, asked.attendees) if asks_people(view, call, asked) else People(Person())
+        return plan_hold(view, call, asked, people=people, bulk_max=self._settings.bulk_seats_max)
+
+    async def buyer_of(self, call: Call, view: EventView) -> Person:
+        """The caller, as they stand now."""
+        return (await self._people(call, view, ())).buyer
+
+    async def _people(self, call: Call, view: EventView, named: Sequence[Attendee]) -> People:
+        """The buyer and those they book for, as they stand now and not as a credential remembers them."""
+        wanted = [Attendee(user_id=call.principal.user_id), *named]
+        async with self._database.transaction(call.organization_id) as tx:
+            buyer, *attendees = await find_people(tx, call.organization_id, view.id, wanted)
+        return People(buyer, tuple(attendees))
 
     @staticmethod
     def _require_own_event(call: Call, view: EventView) -> None:
@@ -279,22 +260,41 @@ class HoldsService:
 
     def _fits_a_batch(self, request: HoldRequest) -> bool:
         mixed = bool(request.seats) and bool(request.places)
-        return not mixed and len(request.seats) <= self._settings.batch_size
+        return not mixed and len(request.seats) <= self._settings.batch_size and not request.alone
 
     async def _hold_alone(self, call: Call, view: EventView, asked: HoldsAsked, request: HoldRequest) -> Placement:
-        """In a transaction of its own: with an Idempotency-Key, seats and places together, very many seats, or seats for
-        wheelchair users and their companions, of which more is asked and told."""
+        """In a transaction of its own: with an Idempotency-Key, seats and places together, very many seats, attendees, a
+        table that must be taken whole, or seats for wheelchair users and their companions."""
 
         async def work(tx: Transaction) -> Placement:
             if call.idempotency is not None and not asked.chosen_by_system:  # not when it is answered as before
                 await self._orphans.check(call, view, request)
-            held = await store.hold_whole(tx, request, self._settings.hold_window_s)
-            placement = placement_of(view, held)
-            seats = [(hold.hold_id, hold.ordinal, hold.held_until) for hold in held.holds]
-            beside = await companion_seats(tx, view, seats, request.user_id, request.session_id)
-            return Placement(placement.created, [_beside(hold, beside) for hold in placement.holds])
+            await self._require_whole_tables(tx, view, request)
+            placement = await self._place(tx, call, view, request)
+            await self._require_whole_tables(tx, view, request)
+            return placement
 
         return await run_once(self._database, call, work, Placement)
+
+    async def _place(self, tx: Transaction, call: Call, view: EventView, request: HoldRequest) -> Placement:
+        held = await store.hold_whole(tx, request, self._settings.hold_window_s)
+        named = named_holds(held.holds, request.attendees)
+        if named:
+            await name_attendees(tx, call.organization_id, named)
+        placement = placement_of(view, held, named, staff=call.principal.is_staff)
+        if request.accessible is None:
+            return placement
+        seats = [(hold.hold_id, hold.ordinal, hold.held_until) for hold in held.holds]
+        kept = await companion_seats(tx, view, seats, request.user_id, request.session_id)
+        return Placement(placement.created, [beside(hold, kept) for hold in placement.holds])
+
+    async def _require_whole_tables(self, tx: Transaction, view: EventView, request: HoldRequest) -> None:
+        """Before the seats are taken, because this is told before what is taken; and after, when it is decided: a seat of
+        the table that came free meanwhile is wanted too."""
+        if request.tables:
+            at_tables = [ordinal for table in request.tables for ordinal in table.ordinals]
+            free = await free_among(tx, request.organization_id, request.event_id, at_tables)
+            require_whole(view.layout, request.tables, {seat.ordinal for seat in request.seats}, free)
 
     # Ending ------------------------------------------------------------------------------------------------------
     async def release_hold(self, call: Call, hold_id: UUID) -> HoldView:
@@ -374,13 +374,13 @@ class HoldsService:
             placed: list[HoldView] = []
             for ordinal, move in sorted(zip(ordinals, moves, strict=True)):
                 request = moved_request(view, call, rows[move.hold_id], ordinal)
-                placed += placement_of(view, await store.hold_whole(tx, request, self._settings.hold_window_s)).holds
+                placed += (await self._place(tx, call, view, request)).holds
             return Placement(True, placed)
 
         try:
             return await run_once(self._database, call, work, Placement)
         except Refusal as refusal:
-            raise _named(refusal, view) from refusal
+            raise named_refusal(refusal, view) from refusal
 
     async def extend_hold(self, call: Call, hold_id: UUID) -> HoldView:
         """A new life for the owner's hold, up to the policy's `max_hold_minutes` from its creation."""
@@ -426,8 +426,8 @@ class HoldsService:
             if not who.is_staff and (who.user_id is None or row["user_id"] != who.user_id):
                 raise HoldNotFound
             seat = (row["id"], row["ordinal"] if row["status"] == HoldStatus.ACTIVE else None, row["held_until"])
-            beside = await companion_seats(tx, view, [seat], row["user_id"], row["session_id"])
-        return _beside(hold_view(view, row, staff=who.is_staff), beside)
+            kept = await companion_seats(tx, view, [seat], row["user_id"], row["session_id"])
+        return beside(hold_view(view, row, staff=who.is_staff), kept)
 
     async def list_own(self, call: Call, event_id: UUID | None, after: UUID | None, limit: int) -> HoldPage:
         if call.principal.user_id is None:
@@ -437,7 +437,7 @@ class HoldsService:
                 tx, call.organization_id, call.principal.user_id, event_id, after, limit + 1
             )
         views = {event: await self._event(call, event) for event in {r["event_id"] for r in rows}}
-        return _page([hold_view(views[r["event_id"]], r) for r in rows], limit)
+        return page_of([hold_view(views[r["event_id"]], r) for r in rows], limit)
 
     async def list_of_event(
         self, call: Call, event_id: UUID, chosen: HoldFilter, after: UUID | None, limit: int
@@ -446,7 +446,7 @@ class HoldsService:
         view = await self._event(call, event_id)
         async with self._database.transaction(call.organization_id) as tx:
             rows = await self._filtered_rows(tx, call, view, chosen, after, limit + 1)
-        return _page([hold_view(view, r, staff=True) for r in rows], limit)
+        return page_of([hold_view(view, r, staff=True) for r in rows], limit)
 
     async def _filtered_rows(
         self, tx: Transaction, call: Call, view: EventView, chosen: HoldFilter, after: UUID | None, limit: int
@@ -491,92 +491,16 @@ def moved_request(view: EventView, call: Call, row: Row, ordinal: int) -> HoldRe
         ip=call.ip,
         user_agent=call.user_agent,
         request_id=call.request_id,
+        attendees=_attendee_of(row, seat),
     )
 
 
-def placement_of(view: EventView, held: Held) -> Placement:
-    now = held.decided_at
-    return Placement(
-        held.created,
-        [
-            _view(view, h.hold_id, h.ordinal, h.zone_no, h.quantity, h.hold_type, h.held_until, now, "held")
-            for h in held.holds
-        ],
+def _attendee_of(row: Row, seat: SeatWanted) -> tuple[AttendeeNamed, ...]:
+    user_id, name, membership_id = row["attendee_user_id"], row["attendee_name"], row["associated_membership_id"]
+    if user_id is None and name is None:
+        return ()
+    return (
+        AttendeeNamed(
+            ordinal=seat.ordinal, hold_id=seat.hold_id, user_id=user_id, name=name, membership_id=membership_id
+        ),
     )
-
-
-def _view(
-    view: EventView,
-    hold_id: UUID,
-    ordinal: int | None,
-    zone_no: int,
-    quantity: int,
-    hold_type: str,
-    held_until: datetime | None,
-    now: datetime,
-    status: str,
-) -> HoldView:
-    layout = view.layout
-    zone = layout.zones[zone_no]
-    return HoldView(
-        hold_id=hold_id,
-        event_id=view.id,
-        seat_id=None if ordinal is None else layout.seat_uuid(ordinal),
-        seat_label=None if ordinal is None else layout.seat_ids[ordinal],
-        zone_id=zone.zone_id,
-        block_name=zone.name,
-        row=None if ordinal is None else layout.rows[ordinal],
-        seat_number=None if ordinal is None else layout.numbers[ordinal],
-        quantity=quantity,
-        status=status,
-        hold_type=hold_type,
-        held_until=held_until,
-        held_until_unix=None if held_until is None else int(held_until.timestamp()),
-        expires_in_seconds=seconds_between(now, held_until),
-    )
-
-
-def hold_view(view: EventView, row: Row, *, staff: bool = False) -> HoldView:
-    """From a stored row. Only staff see whose it is."""
-    seen = _view(
-        view,
-        row["id"],
-        row["ordinal"],
-        row["zone_no"],
-        row["quantity"],
-        row["hold_type"],
-        row["held_until"],
-        row["now"],
-        row["status"],
-    )
-    return msgspec.structs.replace(
-        seen,
-        expires_in_seconds=seen.expires_in_seconds if row["status"] == HoldStatus.ACTIVE else 0,
-        created_at=row["created_at"],
-        source=row["source"],
-        user_id=row["user_id"] if staff else None,
-        session_id=row["session_id"] if staff else None,
-    )
-
-
-def _beside(hold: HoldView, companions: dict[UUID, list[CompanionSeat]]) -> HoldView:
-    found = companions.get(hold.hold_id)
-    return hold if found is None else msgspec.structs.replace(hold, companions=found)
-
-
-def _page(views: list[HoldView], limit: int) -> HoldPage:
-    more = len(views) > limit
-    return HoldPage(views[:limit], str(views[limit - 1].hold_id) if more else None)
-
-
-def _named(refusal: Refusal, view: EventView | None) -> Refusal:
-    """The writer speaks of ordinals; the caller knows seats and zones by their ids."""
-    facts = dict(refusal.facts)
-    ordinal, zone_no = facts.pop("ordinal", None), facts.pop("zone_no", None)
-    if view is None or (ordinal is None and zone_no is None):
-        return refusal
-    if ordinal is not None:
-        facts["seat_id"] = str(view.layout.seat_uuid(ordinal))
-    if zone_no is not None:
-        facts["zone_id"] = view.layout.zones[zone_no].zone_id
-    return type(refusal)(refusal.detail, **facts)

@@ -7,18 +7,23 @@ import msgspec
 from litestar import Request, Response, delete, get, post
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
+from holdfast.holds.answers import HoldFilter, HoldView, Placement, Released, SeatMove
+from holdfast.holds.attendees import SOMEBODY, Attendee, require_room_for
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.plan import HoldsAsked, PlacesAsked
-from holdfast.holds.service import HoldFilter, HoldView, Placement, Released, SeatMove
 from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.reserve import ReserveBody, Reserved, companion_words, reserved
 from holdfast.http.services import services
 from holdfast.kernel.errors import InvalidRequest
-from holdfast.kernel.problems import Problem
+from holdfast.kernel.ids import parse_id
+from holdfast.kernel.problems import Problem, Problems
+from holdfast.seating.reading import check_text
 
 AnyRequest = Request[Any, Any, Any]
 QUANTITY_MAX = 100_000
+ATTENDEE_CHARS = 320
+"""As long as an e-mail address can be."""
 BULK_BODY_BYTES = 2 * 1024 * 1024
 """Room for an organiser's ten thousand seats, or as many moves."""
 
@@ -30,11 +35,22 @@ class GaWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quantity: int
 
 
+class AttendeeWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One of these four."""
+
+    user_id: str | None = None
+    membership_id: str | None = None
+    email: str | None = None
+    name: str | None = None
+
+
 class HoldsBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"hold_type": "holdType"}):
     seats: list[str] = []
     ga: list[GaWanted] = []
     hold_type: str | None = None
     source: Literal["web", "scanner"] = "web"
+    groups: list[str] = []
+    attendees: list[AttendeeWanted | None] = []
 
 
 class PlacementOut(msgspec.Struct, frozen=True):
@@ -96,7 +112,8 @@ async def reserve_seat(
 async def hold_seats(
     request: AnyRequest, event_id: FromPath[str], data: JSONBody[HoldsBody]
 ) -> Response[Data[PlacementOut]]:
-    """Hold several seats and places at once: all of them, or none."""
+    """Hold several seats and places at once: all of them, or none. `groups` names whole groups of seats. `attendees` says
+    who will sit there, in the order of the seats, the groups' seats and the places; what is left is the caller's own."""
     event = path_id("event_id", event_id)
     asked = _asked(data)
     placement = await services(request).holds.hold_seats(await call_of(request), event, asked)
@@ -105,8 +122,8 @@ async def hold_seats(
 
 def _asked(data: HoldsBody) -> HoldsAsked:
     problems: list[Problem] = []
-    if not data.seats and not data.ga:
-        problems.append(Problem("/seats", "missing", "name at least one seat, or a quantity in ga"))
+    if not data.seats and not data.ga and not data.groups:
+        problems.append(Problem("/seats", "missing", "name at least one seat or group, or a quantity in ga"))
     seats = tuple(body_id(f"/seats/{n}", text) for n, text in enumerate(data.seats))
     seen: set[UUID] = set()
     for n, seat in enumerate(seats):
@@ -116,15 +133,59 @@ def _asked(data: HoldsBody) -> HoldsAsked:
     for n, places in enumerate(data.ga):
         if not 1 <= places.quantity <= QUANTITY_MAX:
             problems.append(Problem(f"/ga/{n}/quantity", "out_of_range", f"must be between 1 and {QUANTITY_MAX}"))
+    for n, name in enumerate(data.groups):
+        if name in data.groups[:n]:
+            problems.append(Problem(f"/groups/{n}", "duplicate", "this group is named twice"))
+    attendees, faults = _attendees(data.attendees)
+    problems += faults
     if problems:
         raise InvalidRequest("; ".join(f"{p.pointer}: {p.detail}" for p in problems), problems)
+    if not data.groups:
+        require_room_for(attendees, len(seats) + sum(places.quantity for places in data.ga))
     return HoldsAsked(
         seats=seats,
+        groups=tuple(data.groups),
+        attendees=attendees,
         places=tuple(PlacesAsked(p.zone_id, p.quantity) for p in data.ga),
         hold_type=data.hold_type,
         source=data.source,
         endpoint_ttl_s=NATIVE_RESERVE_TTL_S,
     )
+
+
+def _attendees(wanted: list[AttendeeWanted | None]) -> tuple[tuple[Attendee, ...], tuple[Problem, ...]]:
+    problems = Problems()
+    read: list[Attendee] = []
+    for n, one in enumerate(wanted):
+        pointer = f"/attendees/{n}"
+        said = [] if one is None else [k for k, v in msgspec.structs.asdict(one).items() if v is not None]
+        if one is None or len(said) != 1:
+            if one is not None:
+                problems.add(pointer, "one_of", "name one of user_id, membership_id, email, name, or send null")
+            read.append(SOMEBODY)
+            continue
+        read.append(
+            Attendee(
+                user_id=_attendee_id(problems, f"{pointer}/user_id", one.user_id),
+                membership_id=_attendee_id(problems, f"{pointer}/membership_id", one.membership_id),
+                email=_attendee_text(problems, f"{pointer}/email", one.email),
+                name=_attendee_text(problems, f"{pointer}/name", one.name),
+            )
+        )
+        if one.email is not None and "@" not in one.email:
+            problems.add(f"{pointer}/email", "not_an_email", "must be an e-mail address")
+    return tuple(read), problems.listed()
+
+
+def _attendee_id(problems: Problems, pointer: str, text: str | None) -> UUID | None:
+    found = None if text is None else parse_id(text)
+    if text is not None and found is None:
+        problems.add(pointer, "not_an_id", "must be a UUID")
+    return found
+
+
+def _attendee_text(problems: Problems, pointer: str, text: str | None) -> str | None:
+    return None if text is None else check_text(problems, pointer, text, ATTENDEE_CHARS)
 
 
 def _placement(placement: Placement) -> PlacementOut:

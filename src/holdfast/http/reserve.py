@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from holdfast.holds.answers import HoldView, Placement
 from holdfast.holds.claims import Held, seconds_between
-from holdfast.holds.service import HoldView, Placement
 from holdfast.http.problem import invalid_body
 from holdfast.seating.accessibility import CompanionSeat
 from holdfast.seating.view import EventView

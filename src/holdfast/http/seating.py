@@ -31,6 +31,7 @@ from holdfast.seating.answers import (
     ZoneCounts,
 )
 from holdfast.seating.event import EventInvalid, EventStatus
+from holdfast.seating.groups import GroupAnswer
 from holdfast.seating.reading import text_fault
 from holdfast.seating.service import SeatingService
 
@@ -176,7 +177,7 @@ async def patch_event(
 async def set_status(request: AnyRequest, event_id: FromPath[str], data: JSONBody[StatusBody]) -> Data[EventAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    return Data(await _seating(request).set_status(call, event, data.status))
+    return Data(await _sound_event(_seating(request).set_status(call, event, data.status)))
 
 
 # Seats --------------------------------------------------------------------------------------------------------------
@@ -215,6 +216,14 @@ async def list_zones(request: AnyRequest, event_id: FromPath[str]) -> Data[list[
     event = path_id("event_id", event_id)
     call = await call_of(request)
     return Data(await _seating(request).list_zones(call, event))
+
+
+@get("/api/events/{event_id:str}/groups", summary="An event's groups of seats: tables, blocks, pairs")
+async def list_groups(request: AnyRequest, event_id: FromPath[str]) -> Data[list[GroupAnswer]]:
+    """A table (`sold_whole`) is held with all its free seats at once; a reserved block is not `for_buyers`."""
+    event = path_id("event_id", event_id)
+    call = await call_of(request)
+    return Data(await _seating(request).list_groups(call, event))
 
 
 @post(
@@ -297,6 +306,7 @@ ROUTES: list[ControllerRouterHandler] = [
     list_seats,
     get_seat,
     list_zones,
+    list_groups,
     block_seats,
     unblock_seats,
     add_to_whitelist,

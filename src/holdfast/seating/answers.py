@@ -80,6 +80,8 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     total_capacity: int | UnsetType = UNSET
     zones: tuple[ZoneAnswer, ...] | UnsetType = UNSET
     """These three are left out of lists."""
+    effective_policy: dict[str, PolicyValue] | UnsetType = UNSET
+    """What binds buyers here: the organization's policy with the overrides that count. Where one event is asked for."""
 
 
 class SeatAnswer(msgspec.Struct, frozen=True, kw_only=True):

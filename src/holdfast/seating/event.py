@@ -24,8 +24,10 @@ from holdfast.seating.policy import (
     PolicyOverrides,
     PolicyValue,
     SeatingPolicy,
+    apply_overrides,
     forbidden_overrides,
     parse_overrides,
+    zone_conflicts,
 )
 from holdfast.seating.reading import (
     Object,
@@ -166,6 +168,15 @@ def permitted_overrides(policy: SeatingPolicy | None, overrides: PolicyOverrides
     """What of them still counts: a field locked after the event had set it is the organization's again."""
     locked = policy.locked_fields if policy is not None else frozenset()
     return {name: value for name, value in overrides.items() if name not in locked}
+
+
+def check_zones(policy: SeatingPolicy | None, overrides: PolicyOverrides, layout: Layout) -> None:
+    """Refuses an event with zones of a kind that its policy does not allow. Only what was stated can forbid: where the
+    organization has no policy, that is what the event says itself."""
+    stated = SeatingPolicy(allow_vip_zones=True) if policy is None else policy
+    conflicts = zone_conflicts(apply_overrides(stated, permitted_overrides(policy, overrides)), layout.zones)
+    if conflicts:
+        raise EventInvalid(conflicts)
 
 
 # What an organiser says ------------------------------------------------------------------------------------------

@@ -184,6 +184,15 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {str(zone.id): zone for zone in self.zones} | {zone.zone_id: zone for zone in self.zones}
 
     @cached_property
+    def binding_groups(self) -> dict[int, tuple[SeatGroup, ...]]:
+        """The seats that a buyer cannot take one by one, with the groups that bind them; empty in most layouts."""
+        found: dict[int, tuple[SeatGroup, ...]] = {}
+        for group in self.groups:
+            if group.group_type in (GroupType.VIP_TABLE, GroupType.RESERVED_BLOCK):
+                found |= {ordinal: (*found.get(ordinal, ()), group) for ordinal in group.ordinals}
+        return found
+
+    @cached_property
     def wheelchair_companions(self) -> dict[int, tuple[int, ...]]:
         """Each wheelchair seat with its companion seats, in ordinal order: those it names, those that name it, and those
         that are in a wheelchair pair with it. A wheelchair seat is nobody's companion: whoever needs it may have it."""

@@ -17,6 +17,10 @@ MAX_HOLDS_WINDOW_S = 300
 """The window in which `max_holds_per_user` and `max_holds_per_ip` count."""
 
 
+ZONE_FIELDS = frozenset(("allow_reserved_seating", "allow_ga_seating", "allow_hybrid_ga_reserved", "allow_vip_zones"))
+"""What decides which kinds of zone there may be."""
+
+
 class FieldKind(StrEnum):
     BOOLEAN = "boolean"
     INTEGER = "integer"

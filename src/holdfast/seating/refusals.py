@@ -1,6 +1,6 @@
 """What seating refuses beyond the common refusals."""
 
-from holdfast.kernel.errors import Conflict
+from holdfast.kernel.errors import Conflict, Forbidden, NotFound
 
 
 class EventFrozen(Conflict):
@@ -20,3 +20,29 @@ class EventChanged(Conflict):
 
 class SeatNotBlocked(Conflict):
     code = "seat_not_blocked"
+
+
+class GroupNotFound(NotFound):
+    code = "group_not_found"
+
+
+class GroupReserved(Forbidden):
+    """Seats that the organiser keeps."""
+
+    code = "group_reserved"
+
+
+class GroupIncomplete(Conflict):
+    """Part of what is sold whole."""
+
+    code = "group_incomplete"
+
+
+class SelectionNotOffered(Conflict):
+    """Here the system chooses the seats."""
+
+    code = "selection_not_offered"
+
+
+class SeatsNotTogether(Conflict):
+    code = "seats_not_together"

@@ -45,13 +45,15 @@ from holdfast.seating.event import (
     check_event_move,
     check_overrides,
     check_saleable,
+    check_zones,
     layout_reference,
     parse_event,
     patched_document,
 )
+from holdfast.seating.groups import GroupAnswer, describe_group
 from holdfast.seating.layout import Layout
 from holdfast.seating.offers import kept_seats
-from holdfast.seating.policy import SeatingPolicy, apply_overrides, zone_conflicts
+from holdfast.seating.policy import ZONE_FIELDS, SeatingPolicy, zone_conflicts
 from holdfast.seating.refusals import EventChanged, SeatNotBlocked
 from holdfast.seating.sight import may_see
 from holdfast.seating.validate import LayoutInvalid, parse_layout
@@ -132,7 +134,7 @@ class SeatingService:
         self, tx: Transaction, call: Call, layout_id: UUID, version: int, parsed: _ParsedLayout, action: str
     ) -> LayoutAnswer:
         policy = read_policy(await events.find_policy(tx, call.organization_id))
-        _check_zones(policy, parsed.layout)
+        _check_new_zones(policy, parsed.layout)
         await layouts.insert_version(
             tx,
             call.organization_id,
@@ -176,7 +178,9 @@ class SeatingService:
         content = parse_event(raw, event_id, *await self._named_layout(call, raw))
 
         async def work(tx: Transaction) -> EventAnswer:
-            await _check_policy(tx, call, content, content.overrides)
+            policy = read_policy(await events.find_policy(tx, call.organization_id))
+            check_overrides(policy, content.overrides)
+            check_zones(policy, content.overrides, content.layout)
             event = await events.insert_event(tx, call.organization_id, event_id, content)
             await _use_layout(tx, call, content)
             await trail.write_audit(
@@ -202,7 +206,12 @@ class SeatingService:
                 raise EventChanged
             content = parse_event(newest, event_id, layout, latest)
             assert isinstance(patch, dict)
-            await _check_policy(tx, call, content, content.overrides if "overrides" in patch else {})
+            policy = read_policy(await events.find_policy(tx, call.organization_id))
+            said = content.overrides if "overrides" in patch else {}
+            check_overrides(policy, said)
+            # What is on sale keeps the zones it was published with, unless the event itself says otherwise.
+            if current.event.status is EventStatus.DRAFT or not ZONE_FIELDS.isdisjoint(said):
+                check_zones(policy, content.overrides, content.layout)
             event = await events.update_event(tx, call.organization_id, event_id, content)
             await _use_layout(tx, call, content)
             await trail.write_audit(tx, call, "event_updated", "Event", event_id, event_id=event_id, changes=patch)
@@ -227,6 +236,7 @@ class SeatingService:
             changes: dict[str, Any] = {"from": old.status, "to": status}
             if status is EventStatus.PUBLISHED:
                 layout = _inventory_layout(view, stored)
+                check_zones(read_policy(await events.find_policy(tx, call.organization_id)), old.overrides, layout)
                 await inventory.make_inventory(tx, call.organization_id, event_id, layout)
                 changes["seat_count"] = layout.seat_count
             elif status is EventStatus.CANCELLED:
@@ -251,7 +261,12 @@ class SeatingService:
         if not may_see(call, stored.event.id, stored.event.status):
             raise EventNotFound
         view = await self._seen_event(call, event_id)
-        return _event_answer(stored.event, view.layout)
+        answer = _event_answer(stored.event, view.layout)
+        return msgspec.structs.replace(answer, effective_policy=view.effective_policy.values())
+
+    async def list_groups(self, call: Call, event_id: UUID) -> list[GroupAnswer]:
+        layout = (await self._seen_event(call, event_id)).layout
+        return [describe_group(layout, group) for group in layout.groups]
 
     async def list_events(
         self, call: Call, before: UUID | None, status: EventStatus | None, limit: int
@@ -473,16 +488,7 @@ async def _use_layout(tx: Transaction, call: Call, content: EventContent) -> Non
         await layouts.activate_version(tx, call.organization_id, content.layout_id, content.layout_version)
 
 
-async def _check_policy(tx: Transaction, call: Call, content: EventContent, new_overrides: dict[str, Any]) -> None:
-    policy = read_policy(await events.find_policy(tx, call.organization_id))
-    check_overrides(policy, new_overrides)
-    if policy is not None:
-        conflicts = zone_conflicts(apply_overrides(policy, content.overrides), content.layout.zones)
-        if conflicts:
-            raise EventInvalid(conflicts)
-
-
-def _check_zones(policy: SeatingPolicy | None, layout: Layout) -> None:
+def _check_new_zones(policy: SeatingPolicy | None, layout: Layout) -> None:
     # Only a policy that was stated can forbid a kind of zone: a new organization may draw first and rule later.
     conflicts = zone_conflicts(policy, layout.zones) if policy is not None else []
     if conflicts:

@@ -92,11 +92,6 @@ class Catalogue:
             columns = await layouts.find_columns(tx, organization_id, layout_id, version)
         return None if columns is None else await self._layouts.unpack(key, columns)
 
-    async def whitelisted(self, organization_id: UUID, event_id: UUID, user_id: UUID) -> bool:
-        """Asked anew each time: a name struck off the list counts at once."""
-        async with self._database.transaction(organization_id) as tx:
-            return await events.on_whitelist(tx, organization_id, event_id, user_id)
-
     def forget(self, organization_id: UUID, event_id: UUID | None = None) -> None:
         """After a change made by this process: the event, or all of the organization's."""
         self._forgotten += 1

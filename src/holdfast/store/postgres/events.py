@@ -53,9 +53,6 @@ LIST_WHITELIST = """
 SELECT user_id, added_at FROM event_whitelist
 WHERE organization_id = $1 AND event_id = $2 AND ($3::uuid IS NULL OR user_id > $3) ORDER BY user_id LIMIT $4
 """
-ON_WHITELIST = """
-SELECT EXISTS (SELECT FROM event_whitelist WHERE organization_id = $1 AND event_id = $2 AND user_id = $3)
-"""
 
 
 class OrganizationConfig(msgspec.Struct, frozen=True):
@@ -189,11 +186,6 @@ async def list_whitelist(
     tx: Transaction, organization_id: UUID, event_id: UUID, after: UUID | None, limit: int
 ) -> list[Row]:
     return await tx.fetch(LIST_WHITELIST, organization_id, event_id, after, limit)
-
-
-async def on_whitelist(tx: Transaction, organization_id: UUID, event_id: UUID, user_id: UUID) -> bool:
-    found: bool = await tx.fetchval(ON_WHITELIST, organization_id, event_id, user_id)
-    return found
 
 
 def _json(value: Any) -> str:

@@ -236,7 +236,7 @@ FROM holds WHERE organization_id = $1 AND id = ANY ($2)
 
 HOLD_COLUMNS = """
 h.id, h.event_id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.session_id, h.hold_type, h.actor, h.source,
-h.held_until, h.created_at, h.ended_at,
+h.held_until, h.created_at, h.ended_at, h.attendee_user_id, h.attendee_name, h.associated_membership_id,
 CASE WHEN h.status = 'active' AND h.held_until <= holdfast_now() THEN 'expired' ELSE h.status::text END AS status,
 holdfast_now() AS now
 """
@@ -353,10 +353,10 @@ async def extend_hold(tx: Transactional, call: Call, hold_id: UUID, ttl_s: int, 
 AUDIT_REFUSALS = """
 INSERT INTO audit_entries (organization_id, at, action, entity_type, event_id, actor, user_id, ip, user_agent, request_id,
   reason, changes)
-SELECT $1, holdfast_now(), 'seat_reserve_failed', 'Seat', r.event_id, r.actor, r.user_id, r.ip, r.agent, r.trace, r.reason,
+SELECT $1, holdfast_now(), r.action, r.entity_type, r.event_id, r.actor, r.user_id, r.ip, r.agent, r.trace, r.reason,
   r.changes::jsonb
-FROM unnest($2::uuid[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
-  AS r (event_id, actor, user_id, ip, agent, trace, reason, changes)
+FROM unnest($2::text[], $3::text[], $4::uuid[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::text[], $10::text[],
+  $11::text[]) AS r (action, entity_type, event_id, actor, user_id, ip, agent, trace, reason, changes)
 """
 
 

@@ -1,6 +1,6 @@
 """An event's inventory as columns, for the tiers that keep it in memory: read in parts, as of one instant."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -142,3 +142,16 @@ def _held(row: Any) -> HeldNow:
         held_until=row["held_until"],
         created_at=row["created_at"],
     )
+
+
+FREE_AMONG = """
+SELECT s.ordinal FROM event_seats s
+WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal = ANY ($3)
+  AND (s.state = 'available' OR (s.state = 'held' AND s.held_until <= holdfast_now()))
+"""
+
+
+async def free_among(tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: Sequence[int]) -> set[int]:
+    """Which of these seats anybody could take now."""
+    rows = await tx.fetch(FREE_AMONG, organization_id, event_id, list(ordinals))
+    return {row["ordinal"] for row in rows}

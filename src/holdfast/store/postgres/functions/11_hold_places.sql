@@ -20,6 +20,7 @@ DECLARE
   v_status   text[];
   v_on_sale  boolean[];
   v_taken    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
+  v_wanted   integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);  -- by the request at hand, which may name a zone twice
   v_count    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
   v_swept    boolean[] := array_fill(false, ARRAY[cardinality(z_zone)]);
   v_granted  integer[] := array_fill(NULL::integer, ARRAY[cardinality(c_z)]);  -- by claim: the zone's version it made
@@ -58,7 +59,8 @@ BEGIN
     v_fits := c_request[i] <> ALL (v_over);
     WHILE j <= cardinality(c_z) AND c_request[j] = c_request[i] LOOP
       z := c_z[j];
-      IF v_fits AND v_room[z] < c_quantity[j] AND NOT v_swept[z] THEN
+      v_wanted[z] := v_wanted[z] + c_quantity[j];
+      IF v_fits AND v_room[z] < v_wanted[z] AND NOT v_swept[z] THEN
         v_swept[z] := true;
         PERFORM end_zone_holds(p_org, z_event[z], z_zone[z], 'expire', NULL,
           'SYSTEM', NULL, NULL, NULL, NULL, NULL, 'taken over by the next buyer');
@@ -67,9 +69,12 @@ BEGIN
         v_room[z] := v_left - v_taken[z];
         v_version[z] := v_swept_to;
       END IF;
-      v_fits := v_fits AND coalesce(v_room[z] >= c_quantity[j], false)
+      v_fits := v_fits AND coalesce(v_room[z] >= v_wanted[z], false)
         AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z]);
       j := j + 1;
+    END LOOP;
+    FOR k IN i .. j - 1 LOOP
+      v_wanted[c_z[k]] := 0;
     END LOOP;
     IF v_fits THEN
       FOR k IN i .. j - 1 LOOP
