@@ -25,6 +25,7 @@ from holdfast.kernel.errors import (
     SeatHeldByAnother,
     SeatNotAvailable,
     ZoneAtCapacity,
+    ZoneDisabled,
 )
 from holdfast.kernel.ids import new_id
 from holdfast.seating.event import EventStatus
@@ -175,7 +176,7 @@ class BookingV2:
         """True, or false where any seat was not in the expected state; then nothing was applied."""
         try:
             return await run_once(self._database, call, work, bool)
-        except (NotInExpectedState, SeatHeldByAnother, SeatNotAvailable, ZoneAtCapacity):
+        except (NotInExpectedState, SeatHeldByAnother, SeatNotAvailable, ZoneAtCapacity, ZoneDisabled):
             return False
         except (EventNotAvailable, EventUnavailable) as refusal:  # it was on sale a moment ago
             raise EventNotPublished(refusal.detail) from None

@@ -18,6 +18,7 @@ from holdfast.kernel.errors import (
     SeatNotAvailable,
     SeatNotFound,
     ZoneAtCapacity,
+    ZoneDisabled,
 )
 
 MAX_ATTEMPTS = 4  # of one request whose seats were freed and taken again while it asked
@@ -133,6 +134,8 @@ def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal
     for n, fact in sorted(verdict.refused.items()):
         if n >= len(request.seats):
             places = request.places[n - len(request.seats)]
+            if fact.state == SeatState.BLOCKED:
+                return disabled_zone(places.zone_no)
             if fact.room is not None and fact.room < places.quantity:
                 return _zone_refusal(places.zone_no, fact.room)
         elif fact.own_hold_id is not None:
@@ -232,6 +235,10 @@ def held_by_another(ordinal: int, expires_in: int | None) -> SeatHeldByAnother:
     if expires_in is not None:
         detail += f" It may come free in {expires_in} seconds."
     return SeatHeldByAnother(detail, current_status="held", expires_in=expires_in, ordinal=ordinal)
+
+
+def disabled_zone(zone_no: int) -> Refusal:
+    return ZoneDisabled("This zone is not offered at this event.", zone_no=zone_no)
 
 
 def _zone_refusal(zone_no: int, room: int) -> Refusal:

@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.accounts.principal import Call
-from holdfast.holds.claims import HoldRequest, PlacesWanted, SeatWanted
+from holdfast.holds.claims import HoldRequest, PlacesWanted, SeatWanted, disabled_zone
 from holdfast.holds.hold_types import CART, HoldType, ResolvedHoldType
 from holdfast.holds.lifecycle import Actor, BookingState
 from holdfast.holds.lifetime import resolve_ttl_s
@@ -90,6 +90,10 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
     layout = view.layout
     ordinals = find_ordinals(layout, asked.seats)
     places = _find_places(layout, asked.places) if asked.places else []
+    if view.overlay.disabled_zones:
+        for zone, _ in places:
+            if view.overlay.is_disabled(zone):
+                raise disabled_zone(zone.zone_no)
     if not layout.all_public:
         zones = [layout.zone_of(o) for o in ordinals] + [zone for zone, _ in places]
         require_access(call, zones, whitelisted=whitelisted)

@@ -29,6 +29,7 @@ from holdfast.kernel.errors import (
     InvalidRequest,
     Refusal,
     ReleaseForbidden,
+    ZoneDisabled,
     ZoneNotFound,
 )
 from holdfast.kernel.ids import new_id
@@ -243,7 +244,14 @@ class HoldsService:
             and call.principal.user_id is not None
             and await self._catalogue.whitelisted(call.organization_id, view.id, call.principal.user_id)
         )
-        return plan_hold(view, call, asked, whitelisted=whitelisted, bulk_max=self._settings.bulk_seats_max)
+        try:
+            return plan_hold(view, call, asked, whitelisted=whitelisted, bulk_max=self._settings.bulk_seats_max)
+        except ZoneDisabled:
+            # Offered again a moment ago, perhaps: as above.
+            fresh = await self._catalogue.fresh_event(call.organization_id, view.id)
+            if fresh is None:
+                raise
+            return plan_hold(fresh, call, asked, whitelisted=whitelisted, bulk_max=self._settings.bulk_seats_max)
 
     @staticmethod
     def _require_own_event(call: Call, view: EventView) -> None:

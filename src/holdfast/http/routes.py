@@ -12,6 +12,7 @@ from holdfast.http import (
     occupancy,
     registry,
     seating,
+    series,
     system,
     webhooks,
 )
@@ -20,6 +21,7 @@ ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
     *accounts.ROUTES,
     *seating.ROUTES,
+    *series.ROUTES,
     *insight.ROUTES,
     *holds.ROUTES,
     *booking_v2.ROUTES,

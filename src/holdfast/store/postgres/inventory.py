@@ -35,7 +35,7 @@ WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) O
 """
 LIST_ZONES = """
 WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.version, z.held - coalesce(l.lapsed, 0)::integer AS held
+SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.version, z.disabled, z.held - coalesce(l.lapsed, 0)::integer AS held
 FROM t CROSS JOIN event_zones z
 LEFT JOIN LATERAL (
   SELECT sum(h.quantity) AS lapsed FROM holds h
@@ -43,6 +43,22 @@ LEFT JOIN LATERAL (
     AND h.status = 'active' AND h.held_until <= t.now) l ON true
 WHERE z.organization_id = $1 AND z.event_id = $2 ORDER BY z.zone_no
 """
+# A sold seat that was blocked nevertheless keeps its sale.
+FIND_SOLD_SEATS = """
+SELECT ordinal FROM event_seats
+WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) AND sold_at IS NOT NULL ORDER BY ordinal
+"""
+FIND_SOLD_PLACES = """
+SELECT zone_no, sold FROM event_zones
+WHERE organization_id = $1 AND event_id = $2 AND zone_no = ANY ($3::smallint[]) AND sold > 0 ORDER BY zone_no
+"""
+FIND_BLOCKED_FOR = """
+SELECT ordinal FROM event_seats
+WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) AND state = 'blocked' AND block_reason = $4
+ORDER BY ordinal
+"""
+DISABLE_ZONES = "SELECT disable_zones($1, $2, $3::smallint[], $4, $5, $6, $7, $8, $9)"
+ENABLE_ZONES = "SELECT enable_zones($1, $2, $3::smallint[])"
 FIND_ACTIVE_HOLDS = """
 SELECT id FROM holds
 WHERE organization_id = $1 AND event_id = $2 AND status = 'active' AND hold_type = ANY ($3::text[])
@@ -112,6 +128,35 @@ async def unblock_seats(
         UNBLOCK_SEATS, call.organization_id, event_id, ordinals, *_asker(call), reason
     )
     return unblocked
+
+
+async def sold_seats(tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int]) -> list[int]:
+    """Those of them with a ticket, blocked or not."""
+    rows = await tx.fetch(FIND_SOLD_SEATS, organization_id, event_id, ordinals)
+    return [row["ordinal"] for row in rows]
+
+
+async def sold_places(tx: Transaction, organization_id: UUID, event_id: UUID, zones: list[int]) -> dict[int, int]:
+    """By zone number; zones of which nothing is sold are left out."""
+    rows = await tx.fetch(FIND_SOLD_PLACES, organization_id, event_id, zones)
+    return {row["zone_no"]: row["sold"] for row in rows}
+
+
+async def seats_blocked_for(
+    tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int], reason: str
+) -> list[int]:
+    rows = await tx.fetch(FIND_BLOCKED_FOR, organization_id, event_id, ordinals, reason)
+    return [row["ordinal"] for row in rows]
+
+
+async def disable_zones(tx: Transaction, call: Call, event_id: UUID, zones: list[int], reason: str) -> None:
+    """General-admission zones: nothing can be taken of them any more, and what is held is given back.
+    The caller owns the event's lock."""
+    await tx.execute(DISABLE_ZONES, call.organization_id, event_id, zones, *_asker(call), reason)
+
+
+async def enable_zones(tx: Transaction, organization_id: UUID, event_id: UUID, zones: list[int]) -> None:
+    await tx.execute(ENABLE_ZONES, organization_id, event_id, zones)
 
 
 async def release_event_holds(tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str) -> int:

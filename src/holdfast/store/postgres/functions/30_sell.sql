@@ -168,6 +168,9 @@ BEGIN
   IF p_verb IN ('convert', 'direct_sale') AND NOT event_on_sale(p_org, p_event) THEN
     RETURN false;
   END IF;
+  IF p_verb = 'direct_sale' AND v_zone.disabled THEN
+    RETURN false;
+  END IF;
   IF p_verb IN ('convert', 'release') THEN
     SELECT d.holds, d.quantities, d.hold_types INTO v_hold, v_quantity, v_type
     FROM draw_session_places(p_org, p_event, p_zone, p_quantity, p_session,
