@@ -33,6 +33,7 @@ class Ids:
     zone: str
     webhook: str
     delivery: str
+    series: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ OWN_EVENT: dict[str, Case] = {
         "POST", f"/api/events/{me.event}/seats/unblock", {"seats": [them.seat]}
     ),
     "a layout for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "layout_id": them.layout}),
+    "a series for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "series_id": them.series}),
+    "a layout for a series": lambda them, me: Asked("POST", "/api/series", {"name": "Mine", "layout_id": them.layout}),
+    "another layout for a series": lambda them, me: Asked(
+        "PATCH", f"/api/series/{me.series}", {"layout_id": them.layout}
+    ),
 }
 """An id of theirs inside a request about one's own things."""
 
@@ -104,6 +110,11 @@ WITH_ID: dict[tuple[str, str], Case] = {
         "GET", f"/api/events/{them.event}/seats/{them.seat}"
     ),
     ("GET", "/api/events/{event_id}/zones"): of_event("GET", "/zones"),
+    ("GET", "/api/events/{event_id}/prices"): of_event("GET", "/prices"),
+    ("GET", "/api/series/{series_id}"): lambda them, me: Asked("GET", f"/api/series/{them.series}"),
+    ("PATCH", "/api/series/{series_id}"): lambda them, me: Asked(
+        "PATCH", f"/api/series/{them.series}", {"blocked_seat_ids": ["A-1"]}
+    ),
     ("POST", "/api/events/{event_id}/seats/block"): lambda them, me: Asked(
         "POST", f"/api/events/{them.event}/seats/block", {"seats": [them.seat], "reason": "x"}
     ),
@@ -183,6 +194,8 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/layouts"): Asked("GET", "/api/layouts"),
     ("GET", "/api/events"): Asked("GET", "/api/events"),
     ("POST", "/api/events"): Asked("POST", "/api/events", {"name": "Mine", "zones": []}),
+    ("GET", "/api/series"): Asked("GET", "/api/series"),
+    ("POST", "/api/series"): Asked("POST", "/api/series", {"name": "Mine"}),
     ("GET", "/api/holds"): Asked("GET", "/api/holds"),
     ("GET", "/api/audit"): Asked("GET", "/api/audit"),
 }
@@ -197,6 +210,7 @@ FILTERS = (
     ("/api/audit", "event_id"),
     ("/api/holds", "event_id"),
     ("/api/layouts", "venue_id"),
+    ("/api/events", "series_id"),
 )
 
 
@@ -223,6 +237,7 @@ async def furnish(made: Stage, name: str) -> Ids:
     endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
     webhook = endpoint.json()["data"]["id"]
     delivery = await made.post(f"/api/webhooks/{webhook}/test", {})
+    series = await made.post("/api/series", {"name": f"{name} run", "layout_id": layout_id})
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -234,6 +249,7 @@ async def furnish(made: Stage, name: str) -> Ids:
         zone=zones[0]["id"],
         webhook=webhook,
         delivery=delivery.json()["data"]["id"],
+        series=series.json()["data"]["id"],
     )
 
 
@@ -253,8 +269,8 @@ def fingerprint(answer: httpx.Response, them: Ids, unknown: Ids) -> tuple[int, d
 
 
 TABLES = (
-    "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "events",
-    "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
+    "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
+    "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
 )  # fmt: skip
 
@@ -332,7 +348,7 @@ def test_what_takes_no_id_speaks_of_the_callers_own_organization_alone(database:
                     assert SECRET.lower() not in answer.text.lower(), asked
                     assert [text for text in told if text in answer.text] == [], asked
             for path, name in FILTERS:
-                value = them.venue if name == "venue_id" else them.event
+                value = {"venue_id": them.venue, "series_id": them.series}.get(name, them.event)
                 answer = await made.client.get(path, headers=made.admin, params={name: value})
                 assert (answer.status_code, answer.json()["data"]) == (200, []), path
             assert await theirs_now() == before

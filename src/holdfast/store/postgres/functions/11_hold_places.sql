@@ -69,8 +69,9 @@ BEGIN
         v_room[z] := v_left - v_taken[z];
         v_version[z] := v_swept_to;
       END IF;
-      v_fits := v_fits AND NOT v_disabled[z] AND coalesce(v_room[z] >= c_quantity[j], false)
-        AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z]);
+      v_fits := v_fits AND coalesce(v_room[z] >= c_quantity[j], false)
+        AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z])
+        AND NOT v_disabled[z];
       j := j + 1;
     END LOOP;
     IF v_fits THEN
@@ -88,7 +89,8 @@ BEGIN
   UPDATE event_zones p SET held = p.held + w.taken, version = p.version + w.moves
   FROM unnest(z_event, z_zone, v_taken, v_count) AS w (event_id, zone_no, taken, moves)
   WHERE w.moves > 0 AND p.organization_id = p_org AND p.event_id = w.event_id AND p.zone_no = w.zone_no
-    AND p.capacity - p.held - p.sold >= w.taken AND NOT p.disabled;
+    AND NOT p.disabled
+    AND p.capacity - p.held - p.sold >= w.taken;
 
   WITH c AS (
     SELECT z_event[c.z] AS event_id, z_zone[c.z] AS zone_no, v_version[c.z] + c.granted AS version, c.*
