@@ -219,6 +219,7 @@ def test_a_price_list_is_worked_out_once_for_the_same_content() -> None:
     assert prices_of(**said)[1] is prices_of(**said)[1]
     assert prices_of(**said)[1] is not prices_of()[1]
     column = prices_of(**said)[1].column()
+    assert column is not None
     with pytest.raises(ValueError, match="read-only"):
         column[0] = 1
 
