@@ -25,6 +25,7 @@ WITH_IO = frozenset(
         "live/availability.py",
         "live/geometry_service.py",
         "seating/event_writing.py",
+        "seating/places_service.py",
         "seating/series_service.py",
     )
 )

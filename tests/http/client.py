@@ -96,6 +96,7 @@ async def world(
         authenticator=Authenticator(accounts, remember_s=remember_s),
         seating=unused,
         series=unused,
+        places=unused,
         holds=unused,
         booking=unused,
         insight=unused,

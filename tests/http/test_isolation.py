@@ -70,6 +70,9 @@ OWN_EVENT: dict[str, Case] = {
     "a seat to unblock": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/seats/unblock", {"seats": [them.seat]}
     ),
+    "places to block": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/zones/{them.zone}/block", {"quantity": 1, "reason": "x"}
+    ),
     "a layout for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "layout_id": them.layout}),
     "a series for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "series_id": them.series}),
     "a layout for a series": lambda them, me: Asked("POST", "/api/series", {"name": "Mine", "layout_id": them.layout}),
@@ -111,6 +114,12 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ),
     ("GET", "/api/events/{event_id}/zones"): of_event("GET", "/zones"),
     ("GET", "/api/events/{event_id}/prices"): of_event("GET", "/prices"),
+    ("POST", "/api/events/{event_id}/zones/{zone}/block"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/zones/{them.zone}/block", {"quantity": 1, "reason": "x"}
+    ),
+    ("POST", "/api/events/{event_id}/zones/{zone}/unblock"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/zones/{them.zone}/unblock", {"quantity": 1}
+    ),
     ("GET", "/api/series/{series_id}"): lambda them, me: Asked("GET", f"/api/series/{them.series}"),
     ("PATCH", "/api/series/{series_id}"): lambda them, me: Asked(
         "PATCH", f"/api/series/{them.series}", {"blocked_seat_ids": ["A-1"]}

@@ -306,7 +306,7 @@ def test_the_database_refuses_a_disabled_pool_whatever_a_process_remembers(datab
         assert (refused.status_code, refused.json()["error"]) == (409, "zone_disabled"), refused.text
         assert not await sell(made, places=1)
         assert (await pit(made))["held"] == 0
-        await made.sql("UPDATE event_zones SET disabled = false")
+        await made.sql("UPDATE event_zones SET disabled = false, overlay_blocked = 0")
 
     run(database, test)
 
@@ -354,6 +354,45 @@ def test_every_type_of_general_admission_counts_its_places_and_asks_who_comes(da
             assert await faults(made) == []
 
     asyncio.run(main())
+
+
+def test_places_are_taken_out_of_a_pool_by_hand_and_given_back(database: TestDatabase) -> None:
+    async def test(made: Stage) -> None:
+        path = f"/api/events/{made.event_id}/zones/pit"
+        buyer = await made.buyer()
+        assert (await stand(made, buyer, 3)).status_code == 201
+        taken = await made.post(f"{path}/block", {"quantity": 15, "reason": "camera crew"})
+        assert (taken.status_code, taken.json()["data"]["available"], taken.json()["data"]["blocked"]) == (200, 2, 15)
+        full = await stand(made, buyer, 3)
+        assert (full.json()["error"], full.json()["available"]) == ("block_at_capacity", 2)
+        assert not await sell(made, places=3)
+        more = await made.post(f"{path}/block", {"quantity": 3, "reason": "more"})
+        assert (more.status_code, more.json()["error"], more.json()["available"]) == (409, "block_at_capacity", 2)
+        occupancy = await made.client.get(f"/api/events/{made.event_id}/occupancy", headers=made.admin)
+        found = occupancy.json()["data"]["by_zone"][2]
+        assert (found["available"], found["held"], found["blocked"]) == (2, 3, 15)
+        snapshot = await made.client.get(f"/api/events/{made.event_id}/availability", headers=made.admin)
+        assert [(z["capacity"], z["held"], z["blocked"]) for z in snapshot.json()["data"]["zones"]] == [(20, 3, 15)]
+        # The overlay takes what is left, and gives back just that.
+        await patch(made, disabled_zones=["pit"])
+        zone = await pit(made)
+        assert (zone["blocked"], zone["held"], zone["available"]) == (20, 0, 0)
+        for verb in ("block", "unblock"):
+            refused = await made.post(f"{path}/{verb}", {"quantity": 1, "reason": "x"})
+            assert (refused.status_code, refused.json()["error"]) == (409, "zone_disabled")
+        await patch(made, disabled_zones=[])
+        assert ((await pit(made))["blocked"], (await pit(made))["available"]) == (15, 5)
+        back = await made.post(f"{path}/unblock", {"quantity": 16})
+        assert (back.status_code, back.json()["error"]) == (409, "places_not_blocked")
+        assert (await made.post(f"{path}/unblock", {"quantity": 15})).json()["data"]["available"] == 20
+        for body in ({"quantity": 0, "reason": "x"}, {"quantity": 1, "reason": "overlay: x"}, {"quantity": 1}):
+            assert (await made.post(f"{path}/block", body)).status_code == 400, body
+        seats = await made.post(f"/api/events/{made.event_id}/zones/stalls/block", {"quantity": 1, "reason": "x"})
+        assert (seats.status_code, "numbered" in seats.json()["detail"]) == (400, True)
+        assert (await made.post(f"{path}/block", {"quantity": 1, "reason": "x"}, made.api_key)).status_code == 403
+        assert (await made.post(f"{path}/block", {"quantity": 1, "reason": "x"}, buyer)).status_code == 403
+
+    run(database, test)
 
 
 # Access, tiers, prices ------------------------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ class BookingV2:
                     capacity=row["capacity"],
                     locked=row["held"],
                     sold=row["sold"],
-                    available=row["capacity"] - row["held"] - row["sold"],
+                    available=row["capacity"] - row["held"] - row["sold"] - row["blocked"],
                 )
                 for row in zones
             ],

@@ -88,7 +88,7 @@ class WhitelistBody(_Body, frozen=True):
 @post("/api/venues", opt=WRITES, summary="Add a venue")
 async def create_venue(request: AnyRequest, data: JSONBody[VenueBody]) -> Data[VenueAnswer]:
     call = await call_of(request)
-    _check_text("name", data.name, NAME_CHARS)
+    check_text("name", data.name, NAME_CHARS)
     return Data(await _seating(request).create_venue(call, data.name))
 
 
@@ -105,7 +105,7 @@ async def create_layout(request: AnyRequest, venue_id: FromPath[str]) -> Data[La
     await _authenticate(request)
     call = await call_of(request)
     body = _decoded(await request.body(), LayoutBody)
-    _check_text("name", body.name, NAME_CHARS)
+    check_text("name", body.name, NAME_CHARS)
     return Data(await _seating(request).create_layout(call, venue, body.name, bytes(body.config)))
 
 
@@ -236,7 +236,7 @@ async def list_zones(request: AnyRequest, event_id: FromPath[str]) -> Data[list[
 async def block_seats(request: AnyRequest, event_id: FromPath[str], data: JSONBody[BlockBody]) -> Data[BlockAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    _check_text("reason", data.reason, REASON_CHARS)
+    check_text("reason", data.reason, REASON_CHARS)
     return Data(await _seating(request).block_seats(call, event, data.seats, data.reason, force=data.force))
 
 
@@ -253,7 +253,7 @@ async def unblock_seats(
     event = path_id("event_id", event_id)
     call = await call_of(request)
     if data.reason is not None:
-        _check_text("reason", data.reason, REASON_CHARS)
+        check_text("reason", data.reason, REASON_CHARS)
     return Data(await _seating(request).unblock_seats(call, event, data.seats, data.reason))
 
 
@@ -323,7 +323,7 @@ def page_of(part: Part[Any]) -> Page[Any]:
     return Page(part.items, part.next_cursor)
 
 
-def _check_text(field: str, value: str, limit: int) -> None:
+def check_text(field: str, value: str, limit: int) -> None:
     fault = text_fault(value, limit)
     if fault is not None:
         raise InvalidRequest(f"{field} {fault[1]}.", [Problem(f"/{field}", *fault)])

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.live.availability import Availability
     from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
+    from holdfast.seating.places_service import PlacesService
     from holdfast.seating.series_service import SeriesService
     from holdfast.seating.service import SeatingService
     from holdfast.store.catalogue import Catalogue
@@ -37,6 +38,7 @@ class Services:
     authenticator: "Authenticator"
     seating: "SeatingService"
     series: "SeriesService"
+    places: "PlacesService"
     holds: "HoldsService"
     booking: "BookingV2"
     insight: "InsightService"

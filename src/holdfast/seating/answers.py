@@ -175,16 +175,27 @@ class ZoneCounts(msgspec.Struct, frozen=True, kw_only=True):
     capacity: int
     held: int
     sold: int
+    blocked: int
     available: int
     version: int
     disabled: bool = False
-    """The event does not offer it: nothing of it is available."""
+    """The event does not offer it: what is not sold is blocked."""
 
 
 class BlockAnswer(msgspec.Struct, frozen=True):
     event_id: UUID
     blocked: list[UUID]
     already_blocked: list[UUID]
+
+
+class PlacesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a general-admission zone, after some of its places were blocked or unblocked."""
+
+    event_id: UUID
+    zone_id: str
+    quantity: int
+    blocked: int
+    available: int
 
 
 class UnblockAnswer(msgspec.Struct, frozen=True):

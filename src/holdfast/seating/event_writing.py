@@ -9,7 +9,7 @@ from uuid import UUID
 
 from holdfast.accounts.principal import Call
 from holdfast.holds.lifecycle import Verb, may_ask
-from holdfast.kernel.errors import EventNotFound, Forbidden, LayoutNotFound
+from holdfast.kernel.errors import EventNotFound, Forbidden, InvalidRequest, LayoutNotFound
 from holdfast.kernel.problems import Problem
 from holdfast.seating.event import (
     ON_SALE,
@@ -24,6 +24,7 @@ from holdfast.seating.layout import Layout
 from holdfast.seating.overlay import (
     NO_OVERLAY,
     OVERLAY_REASON,
+    RESERVED_REASON,
     Overlay,
     disabled_pools,
     overlay_conflicts,
@@ -121,7 +122,7 @@ async def apply_overlay(tx: Transaction, call: Call, event: Event, layout: Layou
     if back:
         tx.moved(event.id, await inventory.unblock_seats(tx, call, event.id, back, OFFERED_AGAIN))
     if pools_had - pools_wanted:
-        await inventory.enable_zones(tx, call.organization_id, event.id, sorted(pools_had - pools_wanted))
+        await inventory.enable_zones(tx, call, event.id, sorted(pools_had - pools_wanted), OFFERED_AGAIN)
 
 
 async def _take_out(tx: Transaction, call: Call, event: Event, seats: set[int], pools: set[int]) -> None:
@@ -157,3 +158,10 @@ def blocked_by_overlay(layout: Layout, overlay: Overlay, ordinals: Mapping[int, 
         return []
     unoffered = unoffered_seats(layout, overlay)
     return [seat for ordinal, seat in ordinals.items() if ordinal in unoffered]
+
+
+def check_reason(reason: str) -> None:
+    """Of a person who blocks something by hand."""
+    if reason.lower().startswith(RESERVED_REASON):
+        said = f"must not begin with {RESERVED_REASON} which marks the seats of the event's overlay"
+        raise InvalidRequest(f"reason {said}.", [Problem("/reason", "reserved_text", said)])

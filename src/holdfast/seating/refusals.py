@@ -28,6 +28,10 @@ class BlockedByOverlay(Conflict):
     code = "blocked_by_overlay"
 
 
+class PlacesNotBlocked(Conflict):
+    code = "places_not_blocked"
+
+
 class PlacesSold(Conflict):
     """An overlay cannot take out what somebody has a ticket for."""
 

@@ -50,6 +50,7 @@ from holdfast.seating.event import (
 from holdfast.seating.event_writing import (
     blocked_by_overlay,
     check_policy,
+    check_reason,
     find_event,
     named_layout,
     open_inventory,
@@ -57,7 +58,7 @@ from holdfast.seating.event_writing import (
     write_event,
 )
 from holdfast.seating.layout import Layout
-from holdfast.seating.overlay import RESERVED_REASON, effective_layout
+from holdfast.seating.overlay import effective_layout
 from holdfast.seating.policy import SeatingPolicy, zone_conflicts
 from holdfast.seating.refusals import BlockedByOverlay, EventChanged, SeatNotBlocked, SeriesChanged, SeriesNotFound
 from holdfast.seating.series import Series, event_of_series, named_series
@@ -347,7 +348,8 @@ class SeatingService:
                     capacity=row["capacity"],
                     held=row["held"],
                     sold=row["sold"],
-                    available=0 if row["disabled"] else row["capacity"] - row["held"] - row["sold"],
+                    blocked=row["blocked"],
+                    available=row["capacity"] - row["held"] - row["sold"] - row["blocked"],
                     version=row["version"],
                     disabled=row["disabled"],
                 )
@@ -360,7 +362,7 @@ class SeatingService:
         """All or nothing. Seats blocked before stay as they are; a sold one needs `force` and keeps its ticket."""
         _require_blocker(call)
         self._check_count(seats)
-        _check_reason(reason)
+        check_reason(reason)
         view = await self._fresh_event(call, event_id)
         wanted = _ordinals(view, seats)
 
@@ -516,12 +518,6 @@ def _require_blocker(call: Call) -> None:
     require_staff(call)
     if not may_ask(Verb.BLOCK, call.principal.actor):
         raise Forbidden("Seats are blocked and unblocked by people, not by API keys.", required_actor="ADMIN")
-
-
-def _check_reason(reason: str) -> None:
-    if reason.lower().startswith(RESERVED_REASON):
-        said = f"must not begin with {RESERVED_REASON} which marks the seats of the event's overlay"
-        raise InvalidRequest(f"reason {said}.", [Problem("/reason", "reserved_text", said)])
 
 
 # Reading and answering ----------------------------------------------------------------------------------------

@@ -35,7 +35,8 @@ WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) O
 """
 LIST_ZONES = """
 WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.version, z.disabled, z.held - coalesce(l.lapsed, 0)::integer AS held
+SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.blocked, z.version, z.disabled,
+  z.held - coalesce(l.lapsed, 0)::integer AS held
 FROM t CROSS JOIN event_zones z
 LEFT JOIN LATERAL (
   SELECT sum(h.quantity) AS lapsed FROM holds h
@@ -58,7 +59,13 @@ WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) A
 ORDER BY ordinal
 """
 DISABLE_ZONES = "SELECT disable_zones($1, $2, $3::smallint[], $4, $5, $6, $7, $8, $9)"
-ENABLE_ZONES = "SELECT enable_zones($1, $2, $3::smallint[])"
+ENABLE_ZONES = "SELECT enable_zones($1, $2, $3::smallint[], $4, $5, $6, $7, $8, $9)"
+BLOCK_PLACES = "SELECT block_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+UNBLOCK_PLACES = "SELECT unblock_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+FIND_ZONE = """
+SELECT disabled, held, sold, blocked, capacity FROM event_zones
+WHERE organization_id = $1 AND event_id = $2 AND zone_no = $3
+"""
 FIND_ACTIVE_HOLDS = """
 SELECT id FROM holds
 WHERE organization_id = $1 AND event_id = $2 AND status = 'active' AND hold_type = ANY ($3::text[])
@@ -150,13 +157,40 @@ async def seats_blocked_for(
 
 
 async def disable_zones(tx: Transaction, call: Call, event_id: UUID, zones: list[int], reason: str) -> None:
-    """General-admission zones: nothing can be taken of them any more, and what is held is given back.
+    """General-admission zones: what is held of them is given back, and every free place is blocked.
     The caller owns the event's lock."""
     await tx.execute(DISABLE_ZONES, call.organization_id, event_id, zones, *_asker(call), reason)
 
 
-async def enable_zones(tx: Transaction, organization_id: UUID, event_id: UUID, zones: list[int]) -> None:
-    await tx.execute(ENABLE_ZONES, organization_id, event_id, zones)
+async def enable_zones(tx: Transaction, call: Call, event_id: UUID, zones: list[int], reason: str) -> None:
+    """What `disable_zones` blocked is available again; what somebody blocked by hand is not."""
+    await tx.execute(ENABLE_ZONES, call.organization_id, event_id, zones, *_asker(call), reason)
+
+
+async def block_places(
+    tx: Transaction, call: Call, event_id: UUID, zone_no: int, quantity: int, reason: str | None
+) -> bool:
+    """Takes so many free places out of a general-admission zone; false where there are not as many.
+    The caller shares the event's lock."""
+    done: bool = await tx.fetchval(
+        BLOCK_PLACES, call.organization_id, event_id, zone_no, quantity, *_asker(call), reason
+    )
+    return done
+
+
+async def unblock_places(
+    tx: Transaction, call: Call, event_id: UUID, zone_no: int, quantity: int, reason: str | None
+) -> bool:
+    done: bool = await tx.fetchval(
+        UNBLOCK_PLACES, call.organization_id, event_id, zone_no, quantity, *_asker(call), reason
+    )
+    return done
+
+
+async def find_zone(tx: Transaction, organization_id: UUID, event_id: UUID, zone_no: int) -> Row:
+    row = await tx.fetchrow(FIND_ZONE, organization_id, event_id, zone_no)
+    assert row is not None, "a published event has a row for each of its general-admission zones"
+    return row
 
 
 async def release_event_holds(tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str) -> int:

@@ -37,7 +37,7 @@ BEGIN
   END IF;
   PERFORM share_events(p_events);
   FOR z IN 1 .. cardinality(z_zone) LOOP
-    SELECT v_room || (p.capacity - p.held - p.sold), v_version || p.version, v_disabled || coalesce(p.disabled, false)
+    SELECT v_room || (p.capacity - p.held - p.sold - p.blocked), v_version || p.version, v_disabled || coalesce(p.disabled, false)
       INTO v_room, v_version, v_disabled
     FROM (SELECT 1) one LEFT JOIN LATERAL (
       SELECT * FROM event_zones p
@@ -64,7 +64,7 @@ BEGIN
         v_swept[z] := true;
         PERFORM end_zone_holds(p_org, z_event[z], z_zone[z], 'expire', NULL,
           'SYSTEM', NULL, NULL, NULL, NULL, NULL, 'taken over by the next buyer');
-        SELECT p.capacity - p.held - p.sold, p.version INTO v_left, v_swept_to FROM event_zones p
+        SELECT p.capacity - p.held - p.sold - p.blocked, p.version INTO v_left, v_swept_to FROM event_zones p
         WHERE p.organization_id = p_org AND p.event_id = z_event[z] AND p.zone_no = z_zone[z];
         v_room[z] := v_left - v_taken[z];
         v_version[z] := v_swept_to;
@@ -90,7 +90,7 @@ BEGIN
   FROM unnest(z_event, z_zone, v_taken, v_count) AS w (event_id, zone_no, taken, moves)
   WHERE w.moves > 0 AND p.organization_id = p_org AND p.event_id = w.event_id AND p.zone_no = w.zone_no
     AND NOT p.disabled
-    AND p.capacity - p.held - p.sold >= w.taken;
+    AND p.capacity - p.held - p.sold - p.blocked >= w.taken;
 
   WITH c AS (
     SELECT z_event[c.z] AS event_id, z_zone[c.z] AS zone_no, v_version[c.z] + c.granted AS version, c.*
@@ -121,9 +121,10 @@ BEGIN
     GROUP BY c.event_id, c.zone_no, c.hold_type
   )
   INSERT INTO outbox (organization_id, at, kind, event_id, actor, source, state, hold_type, held_until, hold_ids, user_ids,
-    quantities, zone_no, zone_version, zone_held, zone_sold)
+    quantities, zone_no, zone_version, zone_held, zone_sold, zone_blocked)
   SELECT p_org, v_now, 'SeatReserved', g.event_id, g.actor, g.source, 'held', g.hold_type,
-    v_now + make_interval(secs => g.ttl_s), g.hold_ids, g.user_ids, g.quantities, z.zone_no, z.version, z.held, z.sold
+    v_now + make_interval(secs => g.ttl_s), g.hold_ids, g.user_ids, g.quantities, z.zone_no, z.version, z.held, z.sold,
+    z.blocked
   FROM (SELECT c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s, array_agg(c.hold_id) AS hold_ids,
           array_agg(c.user_id) AS user_ids, array_agg(c.quantity) AS quantities
         FROM c GROUP BY c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s) g

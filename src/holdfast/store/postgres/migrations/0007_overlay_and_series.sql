@@ -31,5 +31,13 @@ ALTER TABLE events
   ADD FOREIGN KEY (organization_id, series_id) REFERENCES series;
 CREATE INDEX events_of_series ON events (organization_id, series_id) WHERE series_id IS NOT NULL;
 
--- A general-admission zone that the event does not offer: asserted by whatever would take places of it.
-ALTER TABLE event_zones ADD COLUMN disabled boolean NOT NULL DEFAULT false;
+-- Places of a general-admission zone that are not offered: some that somebody took out by hand, or all that were left when the
+-- overlay disabled the zone. `disabled` is asserted by whatever would take places, and gives the refusal its words.
+ALTER TABLE event_zones
+  ADD COLUMN disabled        boolean NOT NULL DEFAULT false,
+  ADD COLUMN blocked         integer NOT NULL DEFAULT 0 CHECK (blocked >= 0),
+  ADD COLUMN overlay_blocked integer NOT NULL DEFAULT 0,  -- of those, the overlay's: they come back with the zone
+  DROP CONSTRAINT event_zones_check,
+  ADD CHECK (held + sold + blocked <= capacity),
+  ADD CHECK (overlay_blocked BETWEEN 0 AND blocked);
+ALTER TABLE outbox ADD COLUMN zone_blocked integer;
