@@ -28,6 +28,9 @@ WITH_IO = frozenset(
         "live/availability.py",
         "live/geometry_service.py",
         "seating/offers.py",
+        "seating/event_writing.py",
+        "seating/places_service.py",
+        "seating/series_service.py",
     )
 )
 """Files of a slice, beside its service.py, that talk to the store. Everything else in a slice is pure."""

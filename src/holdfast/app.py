@@ -28,6 +28,8 @@ from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
 from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
+from holdfast.seating.places_service import PlacesService
+from holdfast.seating.series_service import SeriesService
 from holdfast.seating.service import SeatingService
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
@@ -150,6 +152,8 @@ class Application:
             database=database,
             accounts=accounts,
             seating=SeatingService(database, catalogue, settings),
+            series=SeriesService(database, catalogue),
+            places=PlacesService(database, catalogue),
             holds=holds,
             best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),

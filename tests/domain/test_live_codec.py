@@ -54,7 +54,7 @@ def test_the_json_snapshot_says_the_same_in_letters() -> None:
     data = msgspec.json.decode(codec.encode_json_snapshot("e", "1.2.3", states, types, NAMES, POOLS))["data"]
     assert data["states"] == "ahsbh"
     assert data["hold_types"] == {"CART": [1, 4], "COMP": [2]}
-    assert data["zones"] == [{"zone_no": 3, "capacity": 100, "held": 7, "sold": 20, "version": 12}]
+    assert data["zones"] == [{"zone_no": 3, "capacity": 100, "held": 7, "sold": 20, "version": 12, "blocked": 0}]
 
 
 @pytest.mark.parametrize("text", ["", "1", "1.2", "1.2.3.4", "a.2.3", "-1.2.3", "1.2.٣", "1" * 20 + ".2.3", " 1.2.3"])

@@ -95,6 +95,8 @@ async def world(
         accounts=accounts,
         authenticator=Authenticator(accounts, remember_s=remember_s),
         seating=unused,
+        series=unused,
+        places=unused,
         holds=unused,
         best=unused,
         booking=unused,

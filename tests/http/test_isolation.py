@@ -33,6 +33,7 @@ class Ids:
     zone: str
     webhook: str
     delivery: str
+    series: str
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,15 @@ OWN_EVENT: dict[str, Case] = {
     "a seat to unblock": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/seats/unblock", {"seats": [them.seat]}
     ),
+    "places to block": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/zones/{them.zone}/block", {"quantity": 1, "reason": "x"}
+    ),
     "a layout for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "layout_id": them.layout}),
+    "a series for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "series_id": them.series}),
+    "a layout for a series": lambda them, me: Asked("POST", "/api/series", {"name": "Mine", "layout_id": them.layout}),
+    "another layout for a series": lambda them, me: Asked(
+        "PATCH", f"/api/series/{me.series}", {"layout_id": them.layout}
+    ),
 }
 """An id of theirs inside a request about one's own things."""
 
@@ -108,6 +117,17 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ),
     ("GET", "/api/events/{event_id}/zones"): of_event("GET", "/zones"),
     ("GET", "/api/events/{event_id}/groups"): of_event("GET", "/groups"),
+    ("GET", "/api/events/{event_id}/prices"): of_event("GET", "/prices"),
+    ("POST", "/api/events/{event_id}/zones/{zone}/block"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/zones/{them.zone}/block", {"quantity": 1, "reason": "x"}
+    ),
+    ("POST", "/api/events/{event_id}/zones/{zone}/unblock"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/zones/{them.zone}/unblock", {"quantity": 1}
+    ),
+    ("GET", "/api/series/{series_id}"): lambda them, me: Asked("GET", f"/api/series/{them.series}"),
+    ("PATCH", "/api/series/{series_id}"): lambda them, me: Asked(
+        "PATCH", f"/api/series/{them.series}", {"blocked_seat_ids": ["A-1"]}
+    ),
     ("POST", "/api/events/{event_id}/seats/block"): lambda them, me: Asked(
         "POST", f"/api/events/{them.event}/seats/block", {"seats": [them.seat], "reason": "x"}
     ),
@@ -191,6 +211,8 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/layouts"): Asked("GET", "/api/layouts"),
     ("GET", "/api/events"): Asked("GET", "/api/events"),
     ("POST", "/api/events"): Asked("POST", "/api/events", {"name": "Mine", "zones": []}),
+    ("GET", "/api/series"): Asked("GET", "/api/series"),
+    ("POST", "/api/series"): Asked("POST", "/api/series", {"name": "Mine"}),
     ("GET", "/api/holds"): Asked("GET", "/api/holds"),
     ("GET", "/api/audit"): Asked("GET", "/api/audit"),
 }
@@ -205,6 +227,7 @@ FILTERS = (
     ("/api/audit", "event_id"),
     ("/api/holds", "event_id"),
     ("/api/layouts", "venue_id"),
+    ("/api/events", "series_id"),
 )
 
 
@@ -231,6 +254,7 @@ async def furnish(made: Stage, name: str) -> Ids:
     endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
     webhook = endpoint.json()["data"]["id"]
     delivery = await made.post(f"/api/webhooks/{webhook}/test", {})
+    series = await made.post("/api/series", {"name": f"{name} run", "layout_id": layout_id})
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -242,6 +266,7 @@ async def furnish(made: Stage, name: str) -> Ids:
         zone=zones[0]["id"],
         webhook=webhook,
         delivery=delivery.json()["data"]["id"],
+        series=series.json()["data"]["id"],
     )
 
 
@@ -261,8 +286,8 @@ def fingerprint(answer: httpx.Response, them: Ids, unknown: Ids) -> tuple[int, d
 
 
 TABLES = (
-    "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "events",
-    "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
+    "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
+    "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
 )  # fmt: skip
 
@@ -340,7 +365,7 @@ def test_what_takes_no_id_speaks_of_the_callers_own_organization_alone(database:
                     assert SECRET.lower() not in answer.text.lower(), asked
                     assert [text for text in told if text in answer.text] == [], asked
             for path, name in FILTERS:
-                value = them.venue if name == "venue_id" else them.event
+                value = {"venue_id": them.venue, "series_id": them.series}.get(name, them.event)
                 answer = await made.client.get(path, headers=made.admin, params={name: value})
                 assert (answer.status_code, answer.json()["data"]) == (200, []), path
             assert await theirs_now() == before

@@ -13,7 +13,7 @@ from tests.race.ground import Ground, all_at_once, changed, ground
 CAPACITY = 1_000
 REQUESTS = 3_000
 ROOM = "v_fits := v_fits AND coalesce(v_room[z] >= v_wanted[z], false)"
-GUARD = "\n    AND p.capacity - p.held - p.sold >= w.taken;"
+GUARD = "\n    AND p.capacity - p.held - p.sold - p.blocked >= w.taken;"
 LOCK = "p.event_id = z_event[z] AND p.zone_no = z_zone[z] FOR UPDATE) p ON true;"
 
 GIVEN = """

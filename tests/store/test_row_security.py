@@ -108,6 +108,9 @@ async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
             assert held.status_code == 201
             listed = f"/api/events/{side.event_id}/whitelist"
             await made.client.put(listed, headers=side.admin, json={"user_ids": [str(uuid4())]})
+            found = await made.client.get(f"/api/events/{side.event_id}", headers=side.admin)
+            series = {"name": "Run", "layout_id": found.json()["data"]["layout_id"]}
+            assert (await side.post("/api/series", series)).status_code == 201
         await FoldOccupancy(made.app.database).once()
         for side in (made, other):
             assert (await side.hold(side.admin, 1)).status_code == 201  # a change that is not folded yet

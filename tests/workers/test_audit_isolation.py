@@ -148,6 +148,10 @@ PLANTED = {
         UPDATE layouts SET venue_id = (SELECT id FROM venues WHERE organization_id <> :me) WHERE organization_id = :me""",
     "events.layout_id": """
         UPDATE events SET layout_id = (SELECT id FROM layouts WHERE organization_id <> :me) WHERE organization_id = :me""",
+    "events.series_id": moved("events", "series_id = :hold"),
+    "series.layout_id": """
+        INSERT INTO series (organization_id, id, name, layout_id, layout_version)
+        VALUES (:me, :hold, 'Run', (SELECT id FROM layouts WHERE organization_id <> :me), 1)""",
 }
 ALSO = {"holds.event_id": {"seat_state_events.hold_id"}}
 """A hold that is moved elsewhere is also missed by the log of where it was."""

@@ -86,7 +86,12 @@ async def zone_summaries(application: "Application", call: Call, event_id: UUID)
         by_state = {state.value: seats.get((zone.zone_no, state.value), 0) for state in SeatState}
         if zone.zone_id in counted:
             places = counted[zone.zone_id]
-            by_state |= {"available": places.available, "held": places.held, "sold": places.sold}
+            by_state |= {
+                "available": places.available,
+                "held": places.held,
+                "sold": places.sold,
+                "blocked": places.blocked,
+            }
         found.append(
             ZoneSummary(
                 zone_id=zone.zone_id,

@@ -26,6 +26,7 @@ from holdfast.kernel.errors import (
     SeatNotAvailable,
     SeatNotOffered,
     ZoneAtCapacity,
+    ZoneDisabled,
 )
 from holdfast.kernel.ids import new_id
 from holdfast.seating.accessibility import CompanionRule
@@ -189,7 +190,14 @@ class BookingV2:
         """True, or false where any seat was not in the expected state; then nothing was applied."""
         try:
             return await run_once(self._database, call, work, bool)
-        except (NotInExpectedState, SeatHeldByAnother, SeatNotAvailable, SeatNotOffered, ZoneAtCapacity):
+        except (
+            NotInExpectedState,
+            SeatHeldByAnother,
+            SeatNotAvailable,
+            SeatNotOffered,
+            ZoneAtCapacity,
+            ZoneDisabled,
+        ):
             return False
         except (EventNotAvailable, EventUnavailable) as refusal:  # it was on sale a moment ago
             raise EventNotPublished(refusal.detail) from None
@@ -244,7 +252,7 @@ class BookingV2:
                     capacity=row["capacity"],
                     locked=row["held"],
                     sold=row["sold"],
-                    available=row["capacity"] - row["held"] - row["sold"],
+                    available=row["capacity"] - row["held"] - row["sold"] - row["blocked"],
                 )
                 for row in zones
             ],

@@ -153,7 +153,7 @@ def zone_counts(zone: ZoneLeft) -> dict[tuple[int, SeatState], int]:
     return {
         (zone.zone_no, SeatState.HELD): zone.held,
         (zone.zone_no, SeatState.SOLD): zone.sold,
-        (zone.zone_no, SeatState.AVAILABLE): zone.capacity - zone.held - zone.sold,
+        (zone.zone_no, SeatState.AVAILABLE): zone.capacity - zone.held - zone.sold - zone.blocked,
     }
 
 

@@ -19,6 +19,7 @@ from holdfast.kernel.errors import (
     SeatNotFound,
     SeatNotOffered,
     ZoneAtCapacity,
+    ZoneDisabled,
 )
 from holdfast.seating.accessibility import AccessibleTerms, CompanionRule, kept_words
 from holdfast.seating.layout import SeatGroup
@@ -156,6 +157,8 @@ def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal
     for n, fact in sorted(verdict.refused.items()):
         if n >= len(request.seats):
             zone_no = request.places[n - len(request.seats)].zone_no
+            if fact.state == SeatState.BLOCKED:
+                return disabled_zone(zone_no)
             wanted = sum(places.quantity for places in request.places if places.zone_no == zone_no)
             if fact.room is not None and fact.room < wanted:
                 return _zone_refusal(zone_no, fact.room)
@@ -266,6 +269,10 @@ def held_by_another(ordinal: int, expires_in: int | None) -> SeatHeldByAnother:
     if expires_in is not None:
         detail += f" It may come free in {expires_in} seconds."
     return SeatHeldByAnother(detail, current_status="held", expires_in=expires_in, ordinal=ordinal)
+
+
+def disabled_zone(zone_no: int) -> Refusal:
+    return ZoneDisabled("This zone is not offered at this event.", zone_no=zone_no)
 
 
 def _zone_refusal(zone_no: int, room: int) -> Refusal:

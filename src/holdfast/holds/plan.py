@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.accounts.principal import Call
 from holdfast.holds.attendees import Attendee, People, Person, require_access, require_known, require_room_for
-from holdfast.holds.claims import AttendeeNamed, HoldRequest, PlacesWanted, SeatWanted
+from holdfast.holds.claims import AttendeeNamed, HoldRequest, PlacesWanted, SeatWanted, disabled_zone
 from holdfast.holds.hold_types import CART, HoldType, ResolvedHoldType
 from holdfast.holds.lifecycle import Actor, BookingState
 from holdfast.holds.lifetime import resolve_ttl_s
@@ -111,6 +111,10 @@ def plan_hold(
         named = [o for group in find_groups(layout, asked.groups) for o in group.ordinals]
         ordinals = list(dict.fromkeys(ordinals + named))
     places = _find_places(layout, asked.places) if asked.places else []
+    if view.overlay.disabled_zones:
+        for zone, _ in places:
+            if view.overlay.is_disabled(zone):
+                raise disabled_zone(zone.zone_no)
     quantity = len(ordinals) + sum(q for _, q in places) if places else len(ordinals)
     buyer = call.principal.actor is Actor.CUSTOMER
     if asked.attendees:

@@ -52,6 +52,7 @@ from holdfast.kernel.errors import (
     InvalidRequest,
     Refusal,
     ReleaseForbidden,
+    ZoneDisabled,
     ZoneNotFound,
 )
 from holdfast.kernel.ids import new_id
@@ -232,7 +233,14 @@ class HoldsService:
             view = fresh
             self._require_saleable(call, view, asked, view.database_now())
         people = await self._people(call, view, asked.attendees) if asks_people(view, call, asked) else People(Person())
-        return plan_hold(view, call, asked, people=people, bulk_max=self._settings.bulk_seats_max)
+        try:
+            return plan_hold(view, call, asked, people=people, bulk_max=self._settings.bulk_seats_max)
+        except ZoneDisabled:
+            # Offered again a moment ago, perhaps: as above.
+            fresh = await self._catalogue.fresh_event(call.organization_id, view.id)
+            if fresh is None:
+                raise
+            return plan_hold(fresh, call, asked, people=people, bulk_max=self._settings.bulk_seats_max)
 
     async def buyer_of(self, call: Call, view: EventView) -> Person:
         """The caller, as they stand now."""

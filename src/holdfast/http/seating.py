@@ -1,7 +1,7 @@
 """Venues, layouts, events, seats: parse, call the service, render."""
 
 from collections.abc import Awaitable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -36,6 +36,7 @@ from holdfast.seating.reading import text_fault
 from holdfast.seating.service import SeatingService
 
 AnyRequest = Request[Any, Any, Any]
+Answer = TypeVar("Answer")
 Limit = Annotated[int, QueryParameter(ge=1, le=1000, description="Rows at most.")]
 Cursor = Annotated[str | None, QueryParameter(description="The next_cursor of the part before.")]
 
@@ -88,14 +89,14 @@ class WhitelistBody(_Body, frozen=True):
 @post("/api/venues", opt=WRITES, summary="Add a venue")
 async def create_venue(request: AnyRequest, data: JSONBody[VenueBody]) -> Data[VenueAnswer]:
     call = await call_of(request)
-    _check_text("name", data.name, NAME_CHARS)
+    check_text("name", data.name, NAME_CHARS)
     return Data(await _seating(request).create_venue(call, data.name))
 
 
 @get("/api/venues", summary="List venues, newest first")
 async def list_venues(request: AnyRequest, cursor: Cursor = None, limit: Limit = 200) -> Page[VenueAnswer]:
     call = await call_of(request)
-    return page_of(await _seating(request).list_venues(call, _id_cursor(cursor), limit))
+    return page_of(await _seating(request).list_venues(call, id_cursor(cursor), limit))
 
 
 @post("/api/venues/{venue_id:str}/layouts", opt=LARGE_WRITES, summary="Add a layout to a venue")
@@ -105,7 +106,7 @@ async def create_layout(request: AnyRequest, venue_id: FromPath[str]) -> Data[La
     await _authenticate(request)
     call = await call_of(request)
     body = _decoded(await request.body(), LayoutBody)
-    _check_text("name", body.name, NAME_CHARS)
+    check_text("name", body.name, NAME_CHARS)
     return Data(await _seating(request).create_layout(call, venue, body.name, bytes(body.config)))
 
 
@@ -125,7 +126,7 @@ async def list_layouts(
 ) -> Page[LayoutAnswer]:
     call = await call_of(request)
     venue = None if venue_id is None else path_id("venue_id", venue_id)
-    return page_of(await _seating(request).list_layouts(call, _id_cursor(cursor), venue, limit))
+    return page_of(await _seating(request).list_layouts(call, id_cursor(cursor), venue, limit))
 
 
 @get("/api/layouts/{layout_id:str}", summary="A layout with its config")
@@ -143,17 +144,24 @@ async def get_layout(
 @post("/api/events", opt=WRITES, request_max_body_size=BULK_BODY_BYTES, summary="Add an event, as a draft")
 async def create_event(request: AnyRequest, data: JSONBody[dict[str, Any]]) -> Data[EventAnswer]:
     """`name`, then `layout_id` (and `layout_version`; else the latest) or the event's own general-admission `zones`;
-    `sale_start`, `sale_end`, `days`, `currency`, `prices`, `overrides`."""
+    `sale_start`, `sale_end`, `days`, `currency`, `prices`, `overrides` (or `seating_overrides`); the overlay:
+    `blocked_seat_ids`, `disabled_zones`, `zone_overrides`, `pricing_zones`. With a `series_id` the layout, the overlay
+    and the prices are the series'."""
     call = await call_of(request)
-    return Data(await _sound_event(_seating(request).create_event(call, data)))
+    return Data(await sound(_seating(request).create_event(call, data), "event"))
 
 
 @get("/api/events", summary="List events, newest first")
 async def list_events(
-    request: AnyRequest, status: FromQuery[EventStatus | None] = None, cursor: Cursor = None, limit: Limit = 200
+    request: AnyRequest,
+    status: FromQuery[EventStatus | None] = None,
+    series_id: FromQuery[str | None] = None,
+    cursor: Cursor = None,
+    limit: Limit = 200,
 ) -> Page[EventAnswer]:
     call = await call_of(request)
-    return page_of(await _seating(request).list_events(call, _id_cursor(cursor), status, limit))
+    series = None if series_id is None else path_id("series_id", series_id)
+    return page_of(await _seating(request).list_events(call, id_cursor(cursor), status, limit, series))
 
 
 @get("/api/events/{event_id:str}", summary="An event with its zones")
@@ -167,17 +175,18 @@ async def get_event(request: AnyRequest, event_id: FromPath[str]) -> Data[EventA
 async def patch_event(
     request: AnyRequest, event_id: FromPath[str], data: JSONBody[dict[str, Any]]
 ) -> Data[EventAnswer]:
-    """A draft can change in everything; on sale: `name`, `sale_start`, `sale_end`, `days`, `prices`, `overrides`."""
+    """A draft can change in everything; on sale all but its layout and currency. Seats that the overlay takes out are
+    blocked at once and their holds end; if one of them is sold, nothing changes."""
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    return Data(await _sound_event(_seating(request).patch_event(call, event, data)))
+    return Data(await sound(_seating(request).patch_event(call, event, data), "event"))
 
 
 @post("/api/events/{event_id:str}/status", opt=WRITES, status_code=200, summary="Publish, open, cancel or archive")
 async def set_status(request: AnyRequest, event_id: FromPath[str], data: JSONBody[StatusBody]) -> Data[EventAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    return Data(await _sound_event(_seating(request).set_status(call, event, data.status)))
+    return Data(await sound(_seating(request).set_status(call, event, data.status), "event"))
 
 
 # Seats --------------------------------------------------------------------------------------------------------------
@@ -236,7 +245,7 @@ async def list_groups(request: AnyRequest, event_id: FromPath[str]) -> Data[list
 async def block_seats(request: AnyRequest, event_id: FromPath[str], data: JSONBody[BlockBody]) -> Data[BlockAnswer]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    _check_text("reason", data.reason, REASON_CHARS)
+    check_text("reason", data.reason, REASON_CHARS)
     return Data(await _seating(request).block_seats(call, event, data.seats, data.reason, force=data.force))
 
 
@@ -253,7 +262,7 @@ async def unblock_seats(
     event = path_id("event_id", event_id)
     call = await call_of(request)
     if data.reason is not None:
-        _check_text("reason", data.reason, REASON_CHARS)
+        check_text("reason", data.reason, REASON_CHARS)
     return Data(await _seating(request).unblock_seats(call, event, data.seats, data.reason))
 
 
@@ -288,7 +297,7 @@ async def list_whitelist(
 ) -> Page[WhitelistedUser]:
     event = path_id("event_id", event_id)
     call = await call_of(request)
-    return page_of(await _seating(request).list_whitelist(call, event, _id_cursor(cursor), limit))
+    return page_of(await _seating(request).list_whitelist(call, event, id_cursor(cursor), limit))
 
 
 ROUTES: list[ControllerRouterHandler] = [
@@ -324,7 +333,7 @@ def page_of(part: Part[Any]) -> Page[Any]:
     return Page(part.items, part.next_cursor)
 
 
-def _check_text(field: str, value: str, limit: int) -> None:
+def check_text(field: str, value: str, limit: int) -> None:
     fault = text_fault(value, limit)
     if fault is not None:
         raise InvalidRequest(f"{field} {fault[1]}.", [Problem(f"/{field}", *fault)])
@@ -340,7 +349,7 @@ def _seat_state(text: str | None) -> SeatState | None:
     raise InvalidRequest(f"state {said}.", [Problem("/state", "unknown_state", said)])
 
 
-def _id_cursor(cursor: str | None) -> UUID | None:
+def id_cursor(cursor: str | None) -> UUID | None:
     if cursor is None:
         return None
     found = parse_id(cursor)
@@ -362,12 +371,12 @@ def _bad_cursor(name: str) -> InvalidRequest:
     return InvalidRequest(f"{name} {said}.", [Problem(f"/{name}", "bad_cursor", said)])
 
 
-async def _sound_event(work: Awaitable[EventAnswer]) -> EventAnswer:
+async def sound(work: Awaitable[Answer], what: str) -> Answer:
     try:
         return await work
     except EventInvalid as invalid:
         problems = [Problem(p.pointer, p.code, p.detail) for p in invalid.problems]
-        raise Unprocessable("The event cannot stand; every problem is listed.", problems) from None
+        raise Unprocessable(f"The {what} cannot stand; every problem is listed.", problems) from None
 
 
 async def _authenticate(request: AnyRequest) -> None:

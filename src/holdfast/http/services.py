@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.live.availability import Availability
     from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
+    from holdfast.seating.places_service import PlacesService
+    from holdfast.seating.series_service import SeriesService
     from holdfast.seating.service import SeatingService
     from holdfast.store.catalogue import Catalogue
     from holdfast.store.feed import Feed
@@ -36,6 +38,8 @@ class Services:
     accounts: AccountsService
     authenticator: "Authenticator"
     seating: "SeatingService"
+    series: "SeriesService"
+    places: "PlacesService"
     holds: "HoldsService"
     best: "BestAvailable"
     booking: "BookingV2"

@@ -25,6 +25,7 @@ class ZoneFact(msgspec.Struct, frozen=True):
     capacity: int
     held: int
     sold: int
+    blocked: int = 0
 
 
 class HoldFact(msgspec.Struct, frozen=True):

@@ -107,10 +107,10 @@ def _zone_differences(facts: EventFacts, told: Replayed) -> list[str]:
     faults: list[str] = []
     for zone in facts.zones:
         counts = told.zones.get(zone.zone_no, GaCounts())
-        if (zone.held, zone.sold) != (counts.held, counts.sold):
+        if (zone.held, zone.sold, zone.blocked) != (counts.held, counts.sold, counts.blocked):
             faults.append(
-                f"zone {zone.zone_no} counts {zone.held} held and {zone.sold} sold,"
-                f" by the log {counts.held} and {counts.sold}"
+                f"zone {zone.zone_no} counts {zone.held} held, {zone.sold} sold and {zone.blocked} blocked,"
+                f" by the log {counts.held}, {counts.sold} and {counts.blocked}"
             )
     return faults
 
@@ -125,8 +125,9 @@ def _counters_are_true(facts: EventFacts) -> Invariant:
     for zone in facts.zones:
         if zone.held != live.pop(zone.zone_no, 0) or zone.sold != sold.pop(zone.zone_no, 0):
             faults.append(f"zone {zone.zone_no} counts {zone.held} held and {zone.sold} sold; holds and sales differ")
-        if zone.held + zone.sold > zone.capacity:
-            faults.append(f"zone {zone.zone_no} gave {zone.held + zone.sold} of {zone.capacity} places")
+        if zone.held + zone.sold + zone.blocked > zone.capacity:
+            given = zone.held + zone.sold + zone.blocked
+            faults.append(f"zone {zone.zone_no} gave {given} of {zone.capacity} places")
     strays = sorted({zone_no for counts in (live, sold) for zone_no, count in counts.items() if count})
     faults += [f"zone {zone_no} has holds or sales but no counter" for zone_no in strays]
     return _verdict("counters equal live holds and sales, within capacity", faults, f"{len(facts.zones)} zones")
@@ -157,6 +158,8 @@ def _occupancy_is_true(facts: EventFacts) -> Invariant:
     for zone in facts.zones:
         if zone.sold:
             add(zone.zone_no, SeatState.SOLD, "", zone.sold)
+        if zone.blocked:
+            add(zone.zone_no, SeatState.BLOCKED, "", zone.blocked)
     told: dict[tuple[int, SeatState, str], int] = {}
     for count in facts.occupancy:
         at = (count.zone_no, count.state, count.hold_type)

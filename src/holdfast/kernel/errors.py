@@ -169,6 +169,12 @@ class ZoneAtCapacity(Conflict):
     code = "block_at_capacity"
 
 
+class ZoneDisabled(Conflict):
+    """The event does not offer this zone."""
+
+    code = "zone_disabled"
+
+
 class SeatSold(Conflict):
     """Blocking a sold seat needs `force`."""
 

@@ -29,6 +29,7 @@ class ZoneLeft(msgspec.Struct, frozen=True):
     held: int
     sold: int
     version: int
+    blocked: int = 0
 
 
 class Changes(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -189,7 +190,12 @@ def count_states(
     """By zone; `pools` are the zones whose places are counted, not numbered."""
     table = np.bincount(zone_nos * 4 + states, minlength=zones * 4).reshape(zones, 4)
     for pool in pools:
-        table[pool.zone_no] += (pool.capacity - pool.held - pool.sold, pool.held, pool.sold, 0)
+        table[pool.zone_no] += (
+            pool.capacity - pool.held - pool.sold - pool.blocked,
+            pool.held,
+            pool.sold,
+            pool.blocked,
+        )
     held = np.bincount(types[states == 1], minlength=len(hold_types))
     by_type = {name: int(held[n]) for n, name in enumerate(hold_types) if name is not None and held[n]}
     return OccupancyNow(_counts(table.sum(axis=0)), [_counts(row) for row in table], by_type)

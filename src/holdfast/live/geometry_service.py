@@ -22,7 +22,8 @@ THREAD_FROM_SEATS = 2_000
 """Larger layouts are encoded in a thread: the loop has requests to answer."""
 GZIP_LEVEL = 9
 
-LayoutKey = tuple[UUID, UUID, int | bytes]
+LayoutKey = tuple[UUID, UUID, int | bytes, bytes]
+"""Whose, which layout in which version, and what the event's overlay says of its zones."""
 
 
 class Form(StrEnum):
@@ -123,6 +124,6 @@ def _as_json(binary: bytes, version: str) -> bytes:
 
 def _key(view: EventView) -> LayoutKey:
     if view.layout_id is not None and view.layout_version is not None:
-        return view.organization_id, view.layout_id, view.layout_version
+        return view.organization_id, view.layout_id, view.layout_version, view.overlay.zones_key
     # An event's own zones have no version, and may change while it is a draft: they are known by what they are.
-    return view.organization_id, view.id, hashlib.blake2b(view.layout.pack(), digest_size=16).digest()
+    return view.organization_id, view.id, hashlib.blake2b(view.layout.pack(), digest_size=16).digest(), b""

@@ -41,4 +41,5 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     zone_version: int | None = None
     zone_held: int | None = None
     zone_sold: int | None = None
+    zone_blocked: int | None = None
     payload: Any = None

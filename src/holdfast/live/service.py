@@ -329,7 +329,10 @@ class LiveService:
 
     @staticmethod
     def pools(event: HotEvent) -> list[ZoneLeft]:
-        return [ZoneLeft(no, zone.capacity, zone.held, zone.sold, zone.version) for no, zone in event.zones.items()]
+        return [
+            ZoneLeft(no, zone.capacity, zone.held, zone.sold, zone.version, zone.blocked)
+            for no, zone in event.zones.items()
+        ]
 
     def count(self, event: HotEvent, zone_nos: NDArray[np.int64]) -> codec.OccupancyNow:
         zones = len(event.layout.zones)

@@ -2,16 +2,19 @@
 
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.holds.lifecycle import SeatState
-from holdfast.seating.event import EventStatus, Price
+from holdfast.seating.event import Event, EventStatus
 from holdfast.seating.layout import AccessMode, Layout, Point, SeatCategory, Zone, ZoneType
+from holdfast.seating.overlay import OVERLAY_FIELDS, Overlay, ZoneOverride
 from holdfast.seating.policy import PolicyValue
+from holdfast.seating.prices import Price, PricingZone
+from holdfast.seating.view import EventView
 
 T = TypeVar("T")
 
@@ -59,6 +62,8 @@ class ZoneAnswer(msgspec.Struct, frozen=True, kw_only=True):
     seat_count: int
     access_mode: AccessMode
     required_tier: str | None
+    disabled: bool = False
+    """The event does not offer it."""
 
 
 class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,12 +72,19 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: EventStatus
     layout_id: UUID | None
     layout_version: int | None
+    series_id: UUID | None
     sale_start: datetime | None
     sale_end: datetime | None
     days: tuple[date, ...]
     currency: str | None
     prices: tuple[Price, ...]
     overrides: dict[str, PolicyValue]
+    seating_overrides: dict[str, PolicyValue]
+    """The same as `overrides`: two names, one content."""
+    blocked_seat_ids: tuple[str, ...]
+    disabled_zones: tuple[str, ...]
+    zone_overrides: dict[str, ZoneOverride]
+    pricing_zones: dict[str, PricingZone]
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None
@@ -82,6 +94,58 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """These three are left out of lists."""
     effective_policy: dict[str, PolicyValue] | UnsetType = UNSET
     """What binds buyers here: the organization's policy with the overrides that count. Where one event is asked for."""
+
+
+class SeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    name: str
+    layout_id: UUID
+    layout_version: int
+    currency: str | None
+    prices: tuple[Price, ...]
+    overrides: dict[str, PolicyValue]
+    seating_overrides: dict[str, PolicyValue]
+    blocked_seat_ids: tuple[str, ...]
+    disabled_zones: tuple[str, ...]
+    zone_overrides: dict[str, ZoneOverride]
+    pricing_zones: dict[str, PricingZone]
+    created_at: datetime
+    updated_at: datetime
+    events: list[EventAnswer] | UnsetType = UNSET
+    """The newest first; left out of lists."""
+
+
+class CategoryPrice(msgspec.Struct, frozen=True):
+    category: SeatCategory
+    amount_minor: int | None
+
+
+class ZonePrices(msgspec.Struct, frozen=True, kw_only=True):
+    id: UUID
+    zone_id: str
+    name: str
+    zone_type: ZoneType
+    disabled: bool
+    amount_minor: int | None
+    """Of a place in the zone, where its category has no price of its own."""
+    categories: list[CategoryPrice]
+    """The categories that the zone's seats have; none in general admission."""
+
+
+class PricingZoneAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    amount_minor: int
+    zones: tuple[str, ...]
+    categories: tuple[SeatCategory, ...]
+    seat_ids: tuple[str, ...]
+
+
+class PricesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    event_id: UUID
+    currency: str | None
+    zones: list[ZonePrices]
+    pricing_zones: list[PricingZoneAnswer]
+    """The seats these name cost what is said here, whatever their zone says."""
 
 
 class SeatAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,14 +180,27 @@ class ZoneCounts(msgspec.Struct, frozen=True, kw_only=True):
     capacity: int
     held: int
     sold: int
+    blocked: int
     available: int
     version: int
+    disabled: bool = False
+    """The event does not offer it: what is not sold is blocked."""
 
 
 class BlockAnswer(msgspec.Struct, frozen=True):
     event_id: UUID
     blocked: list[UUID]
     already_blocked: list[UUID]
+
+
+class PlacesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a general-admission zone, after some of its places were blocked or unblocked."""
+
+    event_id: UUID
+    zone_id: str
+    quantity: int
+    blocked: int
+    available: int
 
 
 class UnblockAnswer(msgspec.Struct, frozen=True):
@@ -142,7 +219,61 @@ class WhitelistedUser(msgspec.Struct, frozen=True):
     added_at: datetime
 
 
-def describe_zone(zone: Zone) -> ZoneAnswer:
+def describe_event(event: Event, layout: Layout | None) -> EventAnswer:
+    """`layout` is the event's, with its overlay; None in lists."""
+    said = msgspec.structs.asdict(event)
+    overlay = said.pop("overlay")
+    answer = EventAnswer(**said, seating_overrides=event.overrides, **describe_overlay(overlay))
+    if layout is None:
+        return answer
+    return msgspec.structs.replace(
+        answer,
+        seat_count=layout.seat_count,
+        total_capacity=layout.total_capacity,
+        zones=tuple(describe_zone(zone, disabled=overlay.is_disabled(zone)) for zone in layout.zones),
+    )
+
+
+def describe_overlay(overlay: Overlay) -> dict[str, Any]:
+    return {field: getattr(overlay, field) for field in OVERLAY_FIELDS}
+
+
+def describe_prices(view: EventView) -> PricesAnswer:
+    categories: dict[int, set[SeatCategory]] = {}
+    for zone_no, category in set(zip(view.layout.zone_nos, view.layout.categories, strict=True)):
+        categories.setdefault(zone_no, set()).add(category)
+    return PricesAnswer(
+        event_id=view.id,
+        currency=view.currency,
+        zones=[
+            ZonePrices(
+                id=zone.id,
+                zone_id=zone.zone_id,
+                name=zone.name,
+                zone_type=zone.zone_type,
+                disabled=view.overlay.is_disabled(zone),
+                amount_minor=view.zone_price(zone.zone_no),
+                categories=[
+                    CategoryPrice(category, view.zone_price(zone.zone_no, category))
+                    for category in sorted(categories.get(zone.zone_no, ()))
+                ],
+            )
+            for zone in view.layout.zones
+        ],
+        pricing_zones=[
+            PricingZoneAnswer(
+                name=name,
+                amount_minor=area.amount_minor,
+                zones=area.zones,
+                categories=area.categories,
+                seat_ids=area.seat_ids,
+            )
+            for name, area in view.overlay.pricing_zones.items()
+        ],
+    )
+
+
+def describe_zone(zone: Zone, *, disabled: bool = False) -> ZoneAnswer:
     return ZoneAnswer(
         id=zone.id,
         zone_id=zone.zone_id,
@@ -152,6 +283,7 @@ def describe_zone(zone: Zone) -> ZoneAnswer:
         seat_count=zone.seat_count,
         access_mode=zone.access_mode,
         required_tier=zone.required_tier,
+        disabled=disabled,
     )
 
 

@@ -1,7 +1,7 @@
 """An event: its states and the moves between them, what an organiser may say of it, and whether it is on sale."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any
@@ -18,7 +18,15 @@ from holdfast.kernel.errors import (
 )
 from holdfast.kernel.ids import parse_id
 from holdfast.kernel.problems import DocumentInvalid, Problems, child, listing, quoted, type_name
-from holdfast.seating.layout import Layout, SeatCategory
+from holdfast.seating.layout import Layout
+from holdfast.seating.overlay import (
+    NO_OVERLAY,
+    OVERLAY_FIELDS,
+    Overlay,
+    overlay_conflicts,
+    overlay_document,
+    read_overlay,
+)
 from holdfast.seating.policy import (
     PolicyInvalid,
     PolicyOverrides,
@@ -27,24 +35,15 @@ from holdfast.seating.policy import (
     apply_overrides,
     forbidden_overrides,
     parse_overrides,
-    zone_conflicts,
 )
-from holdfast.seating.reading import (
-    Object,
-    check_choice,
-    check_text,
-    integer_fault,
-    read_list,
-    read_object,
-    read_text,
-)
-from holdfast.seating.refusals import EventFrozen
+from holdfast.seating.prices import Price as Price
+from holdfast.seating.prices import read_prices
+from holdfast.seating.reading import Object, integer_fault, read_list, read_object, read_text
+from holdfast.seating.refusals import EventFrozen, SharedBySeries
 from holdfast.seating.validate import LayoutInvalid, parse_ga_zones
 
 NAME_CHARS = 200
 MAX_DAYS = 366
-MAX_PRICES = 10_000
-MAX_AMOUNT_MINOR = 10**12 - 1
 MAX_VERSION = 2**31 - 1
 
 
@@ -71,13 +70,6 @@ class EventInvalid(DocumentInvalid):
     """What was said of an event cannot stand; `problems` says where."""
 
 
-class Price(msgspec.Struct, frozen=True):
-    zone_id: str
-    category: SeatCategory | None
-    """None: every category of the zone that has no price of its own."""
-    amount_minor: int
-
-
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     name: str
@@ -85,12 +77,15 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     layout_id: UUID | None
     """None where the event lists its own general-admission zones."""
     layout_version: int | None
+    series_id: UUID | None = None
+    """The series whose layout, overlay and prices it shares."""
     sale_start: datetime | None
     sale_end: datetime | None
     days: tuple[date, ...]
     currency: str | None
     prices: tuple[Price, ...]
     overrides: dict[str, PolicyValue]
+    overlay: Overlay = NO_OVERLAY
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None
@@ -105,12 +100,15 @@ class EventContent(msgspec.Struct, frozen=True, kw_only=True):
     own_zones: list[Any] | None
     """To the letter, where the event has no layout."""
     layout: Layout
+    """As it was drawn; `overlay` is what the event changes of it."""
+    series_id: UUID | None = None
     sale_start: datetime | None
     sale_end: datetime | None
     days: tuple[date, ...]
     currency: str | None
     prices: tuple[Price, ...]
     overrides: dict[str, PolicyValue]
+    overlay: Overlay = NO_OVERLAY
 
 
 class LayoutReference(msgspec.Struct, frozen=True):
@@ -170,11 +168,14 @@ def permitted_overrides(policy: SeatingPolicy | None, overrides: PolicyOverrides
     return {name: value for name, value in overrides.items() if name not in locked}
 
 
-def check_zones(policy: SeatingPolicy | None, overrides: PolicyOverrides, layout: Layout) -> None:
+def check_zones(
+    policy: SeatingPolicy | None, overrides: PolicyOverrides, layout: Layout, overlay: Overlay = NO_OVERLAY
+) -> None:
     """Refuses an event with zones of a kind that its policy does not allow. Only what was stated can forbid: where the
     organization has no policy, that is what the event says itself."""
     stated = SeatingPolicy(allow_vip_zones=True) if policy is None else policy
-    conflicts = zone_conflicts(apply_overrides(stated, permitted_overrides(policy, overrides)), layout.zones)
+    effective = apply_overrides(stated, permitted_overrides(policy, overrides))
+    conflicts = overlay_conflicts(effective, layout, overlay)
     if conflicts:
         raise EventInvalid(conflicts)
 
@@ -191,8 +192,24 @@ EVENT_FIELDS = (
     "currency",
     "prices",
     "overrides",
+    "seating_overrides",
+    "series_id",
+    *OVERLAY_FIELDS,
 )
-CHANGEABLE_ON_SALE = frozenset(("name", "sale_start", "sale_end", "days", "prices", "overrides", "currency"))
+CHANGEABLE_ON_SALE = frozenset(
+    ("name", "sale_start", "sale_end", "days", "prices", "overrides", "seating_overrides", "currency", *OVERLAY_FIELDS)
+)
+SHARED_BY_SERIES = (
+    "layout_id",
+    "layout_version",
+    "zones",
+    "currency",
+    "prices",
+    "overrides",
+    "seating_overrides",
+    *OVERLAY_FIELDS,
+)
+"""What all events of a series have in common, and none of them alone can say."""
 
 
 def layout_reference(raw: object) -> LayoutReference | None:
@@ -224,10 +241,12 @@ def parse_event(raw: object, event_id: UUID, layout: Layout | None, latest_versi
         problems.add("/sale_end", "empty_window", "the sale must end after it starts")
     days = _read_days(problems, source.get("days"))
     currency = _read_currency(problems, source.get("currency"))
-    prices = _read_prices(problems, source.get("prices"), layout or own_layout)
-    if source.get("prices") and source.get("currency") is None:
+    prices = read_prices(problems, source.get("prices"), layout or own_layout)
+    if (source.get("prices") or source.get("pricing_zones")) and source.get("currency") is None:
         problems.add("/currency", "currency_required", "prices need a currency")
-    overrides = _read_overrides(problems, source.get("overrides"))
+    overrides = _read_overrides(problems, source)
+    overlay = read_overlay(problems, source, layout or own_layout)
+    series_id = _read_series(problems, source.get("series_id"))
     if problems:
         raise EventInvalid(problems.listed())
     assert name is not None
@@ -239,12 +258,14 @@ def parse_event(raw: object, event_id: UUID, layout: Layout | None, latest_versi
         layout_version=reference.version if reference else None,
         own_zones=own_zones,
         layout=chosen,
+        series_id=series_id,
         sale_start=sale_start,
         sale_end=sale_end,
         days=days,
         currency=currency,
         prices=prices,
         overrides=overrides,
+        overlay=overlay,
     )
 
 
@@ -261,18 +282,28 @@ def event_document(event: Event, own_zones: list[Any] | None) -> Object:
         "currency": event.currency,
         "prices": msgspec.to_builtins(list(event.prices)),
         "overrides": event.overrides,
+        "series_id": str(event.series_id) if event.series_id else None,
+        **overlay_document(event.overlay),
     }
     return {field: value for field, value in said.items() if value is not None}
 
 
-def patched_document(event: Event, own_zones: list[Any] | None, patch: object) -> Object:
-    """The event's document with a patch over it. Raises EventFrozen where the event's state forbids a field."""
+def patched_document(event: Event, own_zones: list[Any] | None, patch: object, *, by_series: bool = False) -> Object:
+    """The event's document with a patch over it. Raises EventFrozen where the event's state forbids a field, and
+    SharedBySeries where the field is its series', unless it is the series that changes it."""
     problems = Problems()
     changes = read_object(problems, "", patch, EVENT_FIELDS)
+    if changes is not None and changes.get("series_id", event.series_id) not in (event.series_id, str(event.series_id)):
+        said = "an event is made within a series, and neither joins one nor leaves it later"
+        problems.add("/series_id", "fixed_field", said)
     if changes is None or problems:
         raise EventInvalid(problems.listed())
+    if event.series_id is not None and not by_series:
+        check_own_fields(changes)
     _check_changeable(event, changes)
     document = event_document(event, own_zones)
+    if "seating_overrides" in changes and "overrides" not in changes:
+        document.pop("overrides")
     if changes.get("layout_id") is not None:
         document.pop("zones", None)
         document.pop("layout_version", None)
@@ -280,6 +311,21 @@ def patched_document(event: Event, own_zones: list[Any] | None, patch: object) -
         document.pop("layout_id", None)
         document.pop("layout_version", None)
     return {**document, **changes}
+
+
+def check_own_fields(fields: Iterable[str]) -> None:
+    """Of an event of a series: refuses what only the series can say."""
+    shared = sorted(set(fields).intersection(SHARED_BY_SERIES))
+    if shared:
+        raise SharedBySeries(
+            f"The event is one of a series, which has {listing(shared)} for all of its events: change the series.",
+            fields=shared,
+        )
+
+
+def overrides_said(patch: Mapping[str, Any]) -> bool:
+    """Whether a document says anything of the policy, under either name of the field."""
+    return "overrides" in patch or "seating_overrides" in patch
 
 
 def _check_changeable(event: Event, changes: Mapping[str, Any]) -> None:
@@ -416,70 +462,27 @@ def _read_currency(problems: Problems, value: object) -> str | None:
     return None
 
 
-def _read_prices(problems: Problems, value: object, layout: Layout | None) -> tuple[Price, ...]:
-    if value is None:
-        return ()
-    raw_prices = read_list(problems, "/prices", value) or []
-    if len(raw_prices) > MAX_PRICES:
-        problems.add("/prices", "too_many_prices", f"at most {MAX_PRICES} prices, not {len(raw_prices)}")
-        return ()
-    prices: dict[tuple[str, SeatCategory | None], Price] = {}
-    for place, raw in enumerate(raw_prices):
-        pointer = child("/prices", place)
-        price = _read_price(problems, pointer, raw, layout)
-        if price is None:
-            continue
-        key = (price.zone_id, price.category)
-        if key in prices:
-            what = f"category {price.category}" if price.category else "all categories"
-            said = f"zone {quoted(price.zone_id)} already has a price for {what}"
-            problems.add(pointer, "duplicate_price", said)
-        prices[key] = price
-    return tuple(prices.values())
-
-
-def _read_price(problems: Problems, pointer: str, raw: object, layout: Layout | None) -> Price | None:
-    source = read_object(problems, pointer, raw, ("zone_id", "category", "amount_minor"))
-    if source is None:
-        return None
-    zone_id = _read_zone(problems, pointer, source, layout)
-    category: SeatCategory | None = None
-    if source.get("category") is not None:
-        place = child(pointer, "category")
-        category = check_choice(problems, place, source["category"], SeatCategory, "unknown_category")
-        if category is None:
-            return None
-    amount = source.get("amount_minor")
-    fault = integer_fault(amount, 0, MAX_AMOUNT_MINOR)
-    if "amount_minor" not in source:
-        fault = ("missing", "amount_minor is missing")
-    if fault is not None:
-        problems.add(child(pointer, "amount_minor"), *fault)
-    if zone_id is None or fault is not None:
-        return None
-    assert isinstance(amount, int)
-    return Price(zone_id, category, amount)
-
-
-def _read_zone(problems: Problems, pointer: str, source: Object, layout: Layout | None) -> str | None:
-    place = child(pointer, "zone_id")
-    if "zone_id" not in source:
-        problems.add(place, "missing", "zone_id is missing")
-        return None
-    named = check_text(problems, place, source["zone_id"], NAME_CHARS)
-    if named is None or layout is None:
-        return named
-    zone = layout.zone(named)
-    if zone is None:
-        problems.add(place, "unknown_zone", f"there is no zone {quoted(named)}")
-        return None
-    return zone.zone_id
-
-
-def _read_overrides(problems: Problems, value: object) -> dict[str, PolicyValue]:
+def _read_overrides(problems: Problems, source: Object) -> dict[str, PolicyValue]:
+    """Two names for one thing: `overrides`, and `seating_overrides` beside the other fields of the overlay."""
+    field = "overrides"
+    if source.get("seating_overrides") is not None:
+        if source.get("overrides") is not None:
+            said = "is another name of overrides: give one of them, not both"
+            problems.add("/seating_overrides", "conflicting_fields", said)
+            return {}
+        field = "seating_overrides"
     try:
-        return parse_overrides(value)
+        return parse_overrides(source.get(field))
     except PolicyInvalid as invalid:
         for problem in invalid.problems:
-            problems.add(f"/overrides{problem.pointer}", problem.code, problem.detail)
+            problems.add(f"/{field}{problem.pointer}", problem.code, problem.detail)
         return {}
+
+
+def _read_series(problems: Problems, value: object) -> UUID | None:
+    if value is None:
+        return None
+    series_id = parse_id(value) if isinstance(value, str) else None
+    if series_id is None:
+        problems.add("/series_id", "bad_id", "must be a series' id, a UUID")
+    return series_id

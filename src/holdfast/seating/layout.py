@@ -151,6 +151,30 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return SeatIndex(self.seat_uuids)
 
     @cached_property
+    def ordinals_by_seat_id(self) -> dict[str, int]:
+        return {seat_id: ordinal for ordinal, seat_id in enumerate(self.seat_ids)}
+
+    @cached_property
+    def overlaid(self) -> "dict[bytes, Layout]":
+        """This layout with the zones of events' overlays, by what those say; `seating/overlay.py` keeps it."""
+        return {}
+
+    @cached_property
+    def price_lists(self) -> dict[Any, Any]:
+        """Price lists for these seats, by what they say; `seating/prices.py` keeps it."""
+        return {}
+
+    def with_zones(self, zones: tuple[Zone, ...]) -> "Layout":
+        """The same seats in zones that say something else of themselves. The columns are shared, and what has been worked
+        out about the seats as well."""
+        changed = msgspec.structs.replace(self, zones=zones)
+        _ = self.seat_index
+        for name, value in self.__dict__.items():
+            if name not in _OF_ZONES:
+                changed.__dict__[name] = value
+        return changed
+
+    @cached_property
     def all_public(self) -> bool:
         """No zone asks who the buyer is."""
         return all(zone.access_mode is AccessMode.PUBLIC for zone in self.zones)
@@ -175,6 +199,16 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return named
         try:
             return self._zones_by_name.get(str(uuid.UUID(name_or_uuid)))
+        except ValueError:
+            return None
+
+    def seat(self, name_or_uuid: str) -> int | None:
+        """The ordinal of the seat named by the organiser's `seat_id` or by its UUID in any spelling."""
+        named = self.ordinals_by_seat_id.get(name_or_uuid)
+        if named is not None:
+            return named
+        try:
+            return self.seat_index.of(uuid.UUID(name_or_uuid))
         except ValueError:
             return None
 
@@ -305,6 +339,9 @@ def seat_uuid_column(layout_id: uuid.UUID, seat_ids: Iterable[str]) -> bytes:
     column[8::16] = column[8::16].translate(_VARIANT_RFC)
     return bytes(column)
 
+
+_OF_ZONES = frozenset(("all_public", "_zones_by_name", "overlaid", "price_lists"))
+"""What has been worked out about a layout's zones, and does not hold once they are others."""
 
 _VERSION_5 = bytes(byte & 0x0F | 0x50 for byte in range(256))
 _VARIANT_RFC = bytes(byte & 0x3F | 0x80 for byte in range(256))

@@ -46,3 +46,41 @@ class SelectionNotOffered(Conflict):
 
 class SeatsNotTogether(Conflict):
     code = "seats_not_together"
+
+
+class BlockedByOverlay(Conflict):
+    """A seat that the event's overlay takes out comes back when the overlay changes, and not before."""
+
+    code = "blocked_by_overlay"
+
+
+class PlacesNotBlocked(Conflict):
+    code = "places_not_blocked"
+
+
+class PlacesSold(Conflict):
+    """An overlay cannot take out what somebody has a ticket for."""
+
+    code = "places_sold"
+
+
+class SharedBySeries(Conflict):
+    """A field that the series has for all of its events."""
+
+    code = "shared_by_series"
+
+
+class SeriesNotFound(NotFound):
+    code = "series_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such series.")
+
+
+class SeriesChanged(Conflict):
+    """Somebody changed the series between its being read and an event's being made of it."""
+
+    code = "series_changed"
+
+    def __init__(self) -> None:
+        super().__init__("The series was changed at the same moment; try again.")

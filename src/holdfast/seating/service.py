@@ -26,41 +26,53 @@ from holdfast.seating.answers import (
     EventAnswer,
     LayoutAnswer,
     Part,
+    PricesAnswer,
     SeatAnswer,
     UnblockAnswer,
     VenueAnswer,
     WhitelistAnswer,
     WhitelistedUser,
     ZoneCounts,
-    describe_zone,
+    describe_event,
+    describe_prices,
     part_of,
     seat_coordinates,
 )
 from holdfast.seating.event import (
     ON_SALE,
     Event,
-    EventContent,
-    EventInvalid,
     EventStatus,
     check_event_move,
-    check_overrides,
     check_saleable,
     check_zones,
     layout_reference,
     parse_event,
     patched_document,
 )
+from holdfast.seating.event_writing import (
+    blocked_by_overlay,
+    check_policy,
+    check_reason,
+    find_event,
+    named_layout,
+    open_inventory,
+    use_layout,
+    write_event,
+)
 from holdfast.seating.groups import GroupAnswer, describe_group
 from holdfast.seating.layout import Layout
 from holdfast.seating.offers import kept_seats
-from holdfast.seating.policy import ZONE_FIELDS, SeatingPolicy, zone_conflicts
-from holdfast.seating.refusals import EventChanged, SeatNotBlocked
+from holdfast.seating.overlay import effective_layout
+from holdfast.seating.policy import SeatingPolicy, zone_conflicts
+from holdfast.seating.refusals import BlockedByOverlay, EventChanged, SeatNotBlocked, SeriesChanged, SeriesNotFound
+from holdfast.seating.series import Series, event_of_series, named_series
 from holdfast.seating.sight import may_see
 from holdfast.seating.validate import LayoutInvalid, parse_layout
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue, read_hold_types, read_policy
 from holdfast.store.postgres import events, inventory, layouts, trail
+from holdfast.store.postgres import series as store_series
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
 
@@ -175,19 +187,20 @@ class SeatingService:
         """Raises EventInvalid with every problem."""
         require_staff(call)
         event_id = new_id()
-        content = parse_event(raw, event_id, *await self._named_layout(call, raw))
+        series, document = await self._with_series(call, raw)
+        content = parse_event(document, event_id, *await self._named_layout(call, document))
 
         async def work(tx: Transaction) -> EventAnswer:
-            policy = read_policy(await events.find_policy(tx, call.organization_id))
-            check_overrides(policy, content.overrides)
-            check_zones(policy, content.overrides, content.layout)
+            if series is not None and await store_series.share_series(tx, call.organization_id, series.id) != series:
+                raise SeriesChanged
+            await check_policy(tx, call, content, {} if series else {"overrides": content.overrides})
             event = await events.insert_event(tx, call.organization_id, event_id, content)
-            await _use_layout(tx, call, content)
+            await use_layout(tx, call, content.layout_id, content.layout_version)
             await trail.write_audit(
                 tx, call, "event_created", "Event", event_id, event_id=event_id, changes={"name": event.name}
             )
             await trail.send_message(tx, call.organization_id, "EventCreated", event_id)
-            return _event_answer(event, content.layout)
+            return describe_event(event, effective_layout(content.layout, content.overlay))
 
         return await run_once(self._database, call, work, EventAnswer)
 
@@ -200,24 +213,16 @@ class SeatingService:
 
         async def work(tx: Transaction) -> EventAnswer:
             await events.own_event(tx, event_id)
-            current = await _find_event(tx, call, event_id)
+            current = await find_event(tx, call, event_id)
             newest = patched_document(current.event, current.own_zones, patch)
             if layout_reference(newest) != layout_reference(document):
                 raise EventChanged
             content = parse_event(newest, event_id, layout, latest)
             assert isinstance(patch, dict)
-            policy = read_policy(await events.find_policy(tx, call.organization_id))
-            said = content.overrides if "overrides" in patch else {}
-            check_overrides(policy, said)
-            # What is on sale keeps the zones it was published with, unless the event itself says otherwise.
-            if current.event.status is EventStatus.DRAFT or not ZONE_FIELDS.isdisjoint(said):
-                check_zones(policy, content.overrides, content.layout)
-            event = await events.update_event(tx, call.organization_id, event_id, content)
-            await _use_layout(tx, call, content)
-            await trail.write_audit(tx, call, "event_updated", "Event", event_id, event_id=event_id, changes=patch)
-            await trail.send_message(tx, call.organization_id, "EventUpdated", event_id, {"fields": sorted(patch)})
+            await check_policy(tx, call, content, patch, published=current.event.status is not EventStatus.DRAFT)
+            event = await write_event(tx, call, current.event, content, patch)
             tx.after_commit(lambda: self._catalogue.forget(call.organization_id, event_id))
-            return _event_answer(event, content.layout)
+            return describe_event(event, effective_layout(content.layout, content.overlay))
 
         return await run_once(self._database, call, work, EventAnswer)
 
@@ -228,7 +233,7 @@ class SeatingService:
 
         async def work(tx: Transaction) -> EventAnswer:
             await events.own_event(tx, event_id)
-            stored = await _find_event(tx, call, event_id)
+            stored = await find_event(tx, call, event_id)
             old = stored.event
             check_event_move(old.status, status)
             event = await events.set_status(tx, call.organization_id, event_id, old.status, status)
@@ -236,8 +241,9 @@ class SeatingService:
             changes: dict[str, Any] = {"from": old.status, "to": status}
             if status is EventStatus.PUBLISHED:
                 layout = _inventory_layout(view, stored)
-                check_zones(read_policy(await events.find_policy(tx, call.organization_id)), old.overrides, layout)
-                await inventory.make_inventory(tx, call.organization_id, event_id, layout)
+                policy = read_policy(await events.find_policy(tx, call.organization_id))
+                check_zones(policy, old.overrides, layout, old.overlay)
+                await open_inventory(tx, call, event, layout)
                 changes["seat_count"] = layout.seat_count
             elif status is EventStatus.CANCELLED:
                 changes["released_holds"] = await self._give_back(tx, call, event_id)
@@ -245,7 +251,7 @@ class SeatingService:
             await trail.write_audit(tx, call, action, "Event", event_id, event_id=event_id, changes=changes)
             await trail.send_message(tx, call.organization_id, kind, event_id, {"status": status})
             tx.after_commit(lambda: self._catalogue.forget(call.organization_id, event_id))
-            return _event_answer(event, view.layout)
+            return describe_event(event, view.layout)
 
         return await run_once(self._database, call, work, EventAnswer)
 
@@ -261,15 +267,24 @@ class SeatingService:
         if not may_see(call, stored.event.id, stored.event.status):
             raise EventNotFound
         view = await self._seen_event(call, event_id)
-        answer = _event_answer(stored.event, view.layout)
+        answer = describe_event(stored.event, view.layout)
         return msgspec.structs.replace(answer, effective_policy=view.effective_policy.values())
 
     async def list_groups(self, call: Call, event_id: UUID) -> list[GroupAnswer]:
         layout = (await self._seen_event(call, event_id)).layout
         return [describe_group(layout, group) for group in layout.groups]
 
+    async def get_prices(self, call: Call, event_id: UUID) -> PricesAnswer:
+        """What places cost, for everybody who may see the event."""
+        return describe_prices(await self._seen_event(call, event_id))
+
     async def list_events(
-        self, call: Call, before: UUID | None, status: EventStatus | None, limit: int
+        self,
+        call: Call,
+        before: UUID | None,
+        status: EventStatus | None,
+        limit: int,
+        series_id: UUID | None = None,
     ) -> Part[EventAnswer]:
         principal = call.principal
         wanted = list(EventStatus) if status is None else [status]
@@ -283,8 +298,9 @@ class SeatingService:
                 statuses=[s.value for s in wanted],
                 only=principal.guest_event_id,
                 limit=limit + 1,
+                series_id=series_id,
             )
-        return part_of([_event_answer(event, None) for event in found], limit, lambda event: str(event.id))
+        return part_of([describe_event(event, None) for event in found], limit, lambda event: str(event.id))
 
     # Seats and zones -----------------------------------------------------------------------------------------
     async def list_seats(
@@ -345,8 +361,10 @@ class SeatingService:
                     capacity=row["capacity"],
                     held=row["held"],
                     sold=row["sold"],
-                    available=row["capacity"] - row["held"] - row["sold"],
+                    blocked=row["blocked"],
+                    available=row["capacity"] - row["held"] - row["sold"] - row["blocked"],
                     version=row["version"],
+                    disabled=row["disabled"],
                 )
             )
         return answers
@@ -357,6 +375,7 @@ class SeatingService:
         """All or nothing. Seats blocked before stay as they are; a sold one needs `force` and keeps its ticket."""
         _require_blocker(call)
         self._check_count(seats)
+        check_reason(reason)
         view = await self._fresh_event(call, event_id)
         wanted = _ordinals(view, seats)
 
@@ -386,7 +405,14 @@ class SeatingService:
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> UnblockAnswer:
-            await self._check_running(tx, call, event_id)
+            event = await self._check_running(tx, call, event_id)
+            overlaid = blocked_by_overlay(view.layout, event.overlay, wanted)
+            if overlaid:
+                raise BlockedByOverlay(
+                    f"{len(overlaid)} of the seats are taken out by the event's overlay: offer them there again, in"
+                    " blocked_seat_ids or disabled_zones.",
+                    seats=[str(seat) for seat in overlaid],
+                )
             done = await inventory.unblock_seats(tx, call, event_id, list(wanted), reason)
             tx.moved(event_id, done)
             left = [wanted[ordinal] for ordinal in wanted.keys() - set(done)]
@@ -405,18 +431,19 @@ class SeatingService:
                 f"One call can name 1 to {self._bulk_seats_max} seats.", [Problem("/seats", "count", said)]
             )
 
-    async def _check_running(self, tx: Transaction, call: Call, event_id: UUID) -> None:
+    async def _check_running(self, tx: Transaction, call: Call, event_id: UUID) -> Event:
         """Shares the event's lock: it stays what it is until the commit."""
         await events.share_event(tx, event_id)
-        event = (await _find_event(tx, call, event_id)).event
+        event = (await find_event(tx, call, event_id)).event
         check_saleable(event.status, None, None, event.updated_at, any_time=True)
+        return event
 
     # Guest list ----------------------------------------------------------------------------------------------
     async def add_to_whitelist(self, call: Call, event_id: UUID, user_ids: list[UUID]) -> WhitelistAnswer:
         require_staff(call)
 
         async def work(tx: Transaction) -> WhitelistAnswer:
-            await _find_event(tx, call, event_id)
+            await find_event(tx, call, event_id)
             added = await events.add_to_whitelist(tx, call.organization_id, event_id, user_ids)
             await _audit_whitelist(tx, call, event_id, "whitelist_added", user_ids)
             return WhitelistAnswer(event_id, added=added)
@@ -427,7 +454,7 @@ class SeatingService:
         require_staff(call)
 
         async def work(tx: Transaction) -> WhitelistAnswer:
-            await _find_event(tx, call, event_id)
+            await find_event(tx, call, event_id)
             removed = await events.remove_from_whitelist(tx, call.organization_id, event_id, user_ids)
             await _audit_whitelist(tx, call, event_id, "whitelist_removed", user_ids)
             return WhitelistAnswer(event_id, removed=removed)
@@ -437,14 +464,14 @@ class SeatingService:
     async def list_whitelist(self, call: Call, event_id: UUID, after: UUID | None, limit: int) -> Part[WhitelistedUser]:
         require_staff(call)
         async with self._database.transaction(call.organization_id) as tx:
-            await _find_event(tx, call, event_id)
+            await find_event(tx, call, event_id)
             rows = await events.list_whitelist(tx, call.organization_id, event_id, after, limit + 1)
         return part_of([WhitelistedUser(**row) for row in rows], limit, lambda user: str(user.user_id))
 
     # Finding -------------------------------------------------------------------------------------------------
     async def _stored_event(self, call: Call, event_id: UUID) -> events.StoredEvent:
         async with self._database.transaction(call.organization_id) as tx:
-            return await _find_event(tx, call, event_id)
+            return await find_event(tx, call, event_id)
 
     async def _seen_event(self, call: Call, event_id: UUID) -> EventView:
         """The event, if the caller may see it; otherwise it does not exist."""
@@ -460,32 +487,18 @@ class SeatingService:
         return view
 
     async def _named_layout(self, call: Call, document: object) -> tuple[Layout | None, int | None]:
-        """The layout a document refers to, and its latest version where the document names none."""
-        reference = layout_reference(document)
-        if reference is None:
-            return None, None
+        return await named_layout(self._database, self._catalogue, call, document)
+
+    async def _with_series(self, call: Call, raw: object) -> tuple[Series | None, object]:
+        """The series that a new event's document names, and the document with what the series has."""
+        series_id = named_series(raw)
+        if series_id is None or not isinstance(raw, dict):
+            return None, raw
         async with self._database.transaction(call.organization_id) as tx:
-            latest = await layouts.latest_version(tx, call.organization_id, reference.layout_id)
-        if latest is None:
-            raise LayoutNotFound
-        version = reference.version or latest
-        layout = await self._catalogue.layout(call.organization_id, reference.layout_id, version)
-        if layout is None:
-            said = f"there is no version {version} of this layout; its latest is {latest}"
-            raise EventInvalid([Problem("/layout_version", "unknown_version", said)])
-        return layout, latest
-
-
-async def _find_event(tx: Transaction, call: Call, event_id: UUID) -> events.StoredEvent:
-    stored = await events.find_event(tx, call.organization_id, event_id)
-    if stored is None:
-        raise EventNotFound
-    return stored
-
-
-async def _use_layout(tx: Transaction, call: Call, content: EventContent) -> None:
-    if content.layout_id is not None and content.layout_version is not None:
-        await layouts.activate_version(tx, call.organization_id, content.layout_id, content.layout_version)
+            series = await store_series.find_series(tx, call.organization_id, series_id)
+        if series is None:
+            raise SeriesNotFound
+        return series, event_of_series(raw, series)
 
 
 def _check_new_zones(policy: SeatingPolicy | None, layout: Layout) -> None:
@@ -503,7 +516,8 @@ def _inventory_layout(view: EventView, stored: events.StoredEvent) -> Layout:
     """What the event is made of now: a draft may have changed since `view` was read, until it was owned."""
     if stored.own_columns is not None:
         return Layout.unpack(stored.own_columns)
-    if (view.layout_id, view.layout_version) != (stored.event.layout_id, stored.event.layout_version):
+    now = stored.event
+    if (view.layout_id, view.layout_version, view.overlay) != (now.layout_id, now.layout_version, now.overlay):
         raise EventChanged
     return view.layout
 
@@ -534,18 +548,6 @@ def _parse_config(layout_id: UUID, config: bytes) -> _ParsedLayout:
         raise InvalidRequest(f"The layout's config is not valid JSON: {error}") from None
     layout = parse_layout(layout_id, document)
     return _ParsedLayout(layout, text, layout.pack())
-
-
-def _event_answer(event: Event, layout: Layout | None) -> EventAnswer:
-    answer = EventAnswer(**msgspec.structs.asdict(event))
-    if layout is None:
-        return answer
-    return msgspec.structs.replace(
-        answer,
-        seat_count=layout.seat_count,
-        total_capacity=layout.total_capacity,
-        zones=tuple(describe_zone(zone) for zone in layout.zones),
-    )
 
 
 def _ordinals(view: EventView, seats: list[UUID]) -> dict[int, UUID]:

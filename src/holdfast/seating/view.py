@@ -7,11 +7,15 @@ from typing import Self
 from uuid import UUID
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from holdfast.holds.hold_types import ResolvedHoldType
 from holdfast.seating.event import ON_SALE, EventStatus, Price
-from holdfast.seating.layout import Layout
+from holdfast.seating.layout import Layout, SeatCategory
+from holdfast.seating.overlay import NO_OVERLAY, Overlay
 from holdfast.seating.policy import PolicyValue, SeatingPolicy
+from holdfast.seating.prices import NO_PRICE, PriceList, price_list
 
 
 class HoldTerms(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,13 +41,15 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     days: tuple[date, ...]
     currency: str | None
     prices: tuple[Price, ...]
-    layout: Layout
+    layout: Layout  # with the zones as the event's overlay has them
     hold_types: Mapping[str, ResolvedHoldType]
     policy: SeatingPolicy | None  # the organization's own; none where it stated none
     effective_policy: SeatingPolicy  # with defaults and the event's overrides
     overrides: Mapping[str, PolicyValue]  # those that count: fields locked since are left out
     read_at: datetime  # by the database's clock
     read_monotonic: float  # by this process's
+    overlay: Overlay = NO_OVERLAY
+    series_id: UUID | None = None
 
     terms: dict[tuple[str | None, str, int], HoldTerms] = {}  # worked out as they are asked for
     opens: float = float("-inf")  # the sale window by this process's monotonic clock; see `with_window`
@@ -64,12 +70,6 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
             return otherwise
         return self.read_monotonic + (instant - self.read_at).total_seconds()
 
-    def price_column(self) -> None:
-        return None
-
-    def zone_price(self, zone_no: int) -> int | None:
-        return None
-
     def on_sale(self) -> bool:
         """By what was read; the database asserts it again when it writes."""
         return self.opens <= time.monotonic() <= self.closes
@@ -77,3 +77,22 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     def database_now(self) -> datetime:
         """The database's time, reckoned from when this view was read: its clock decides, not this machine's."""
         return self.read_at + timedelta(seconds=time.monotonic() - self.read_monotonic)
+
+    # What places cost, in minor units of `currency` --------------------------------------------------------------
+    @property
+    def price_list(self) -> PriceList:
+        return price_list(self.layout, self.prices, self.overlay.pricing_zones)
+
+    def price_column(self) -> NDArray[np.int64] | None:
+        """By ordinal, -1 where a seat has no price; None where nothing has one. Worked out once, not to be written to."""
+        return self.price_list.column()
+
+    def price_of(self, ordinal: int) -> int | None:
+        column = self.price_column()
+        if column is None or column[ordinal] == NO_PRICE:
+            return None
+        return int(column[ordinal])
+
+    def zone_price(self, zone_no: int, category: SeatCategory | None = None) -> int | None:
+        """Of a place in the zone that is not a seat named by a pricing zone: for general admission, and for lists."""
+        return self.price_list.zone_price(zone_no, category)

@@ -19,6 +19,7 @@ import msgspec
 from holdfast.holds.hold_types import HoldTypesConfig, ResolvedHoldType, resolve_hold_types
 from holdfast.seating.event import Event, permitted_overrides
 from holdfast.seating.layout import Layout
+from holdfast.seating.overlay import effective_layout
 from holdfast.seating.policy import SeatingPolicy, apply_overrides, parse_policy
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
@@ -248,7 +249,9 @@ def make_view(
         currency=event.currency,
         prices=event.prices,
         overrides=overrides,
-        layout=layout,
+        overlay=event.overlay,
+        series_id=event.series_id,
+        layout=effective_layout(layout, event.overlay),
         hold_types=read_hold_types(config.tenant_config, config.config),
         policy=policy,
         effective_policy=apply_overrides(policy or SeatingPolicy(), overrides),

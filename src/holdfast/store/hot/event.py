@@ -31,13 +31,14 @@ _NOBODY = bytes(16)
 class ZoneCount:
     """A general-admission zone."""
 
-    __slots__ = ("capacity", "changed", "held", "sold", "version")
+    __slots__ = ("blocked", "capacity", "changed", "held", "sold", "version")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.version = -1
         self.held = 0
         self.sold = 0
+        self.blocked = 0
         self.changed = 0
 
 
@@ -194,6 +195,7 @@ class HotEvent:
             return
         zone.version = message.zone_version
         zone.held, zone.sold = message.zone_held or 0, message.zone_sold or 0
+        zone.blocked = message.zone_blocked or 0
         zone.changed = message.xid
         self.revision += 1
 

@@ -205,10 +205,12 @@ class HotTier:
             for row in await zone_rows(tx, organization_id, event_id):
                 zone = event.zones.get(row["zone_no"])
                 if zone is not None and row["version"] >= zone.version:
-                    if (zone.held, zone.sold) != (row["held"], row["sold"]):
+                    counts = row["held"], row["sold"], row["blocked"]
+                    if (zone.held, zone.sold, zone.blocked) != counts:
                         zone.changed = mark
                         event.revision += 1
-                    zone.version, zone.held, zone.sold = row["version"], row["held"], row["sold"]
+                    zone.version = row["version"]
+                    zone.held, zone.sold, zone.blocked = counts
         return changed
 
     async def read_zones(self, view: EventView, zones: Sequence[Zone]) -> HotEvent:

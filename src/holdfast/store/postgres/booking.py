@@ -20,7 +20,7 @@ FROM event_seats WHERE organization_id = $1 AND event_id = $2 ORDER BY ordinal
 """
 # Holds that are over count as free, swept or not.
 ZONE_COUNTS = """
-SELECT z.booking_id, z.zone_no, z.capacity, z.sold, z.held - coalesce((
+SELECT z.booking_id, z.zone_no, z.capacity, z.sold, z.blocked, z.held - coalesce((
   SELECT sum(h.quantity) FROM holds h
   WHERE h.organization_id = $1 AND h.event_id = $2 AND h.zone_no = z.zone_no AND h.status = 'active'
     AND h.ordinal IS NULL AND h.held_until <= holdfast_now()), 0)::integer AS held

@@ -6,17 +6,19 @@ from uuid import UUID
 import msgspec
 
 from holdfast.seating.event import Event, EventContent, EventStatus
+from holdfast.seating.overlay import stored_overlay
 from holdfast.store.postgres.database import Row, Transaction
 
 INSERT_EVENT = """
 INSERT INTO events (organization_id, id, name, layout_id, layout_version, own_zones, own_columns, sale_start, sale_end,
-  days, currency, prices, overrides, created_at, updated_at)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, t.now, t.now FROM (SELECT holdfast_now() AS now) t
+  days, currency, prices, overrides, overlay, series_id, created_at, updated_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, t.now, t.now FROM (SELECT holdfast_now() AS now) t
 RETURNING *
 """
 UPDATE_EVENT = """
 UPDATE events SET name = $3, layout_id = $4, layout_version = $5, own_zones = $6, own_columns = $7, sale_start = $8,
-  sale_end = $9, days = $10, currency = $11, prices = $12, overrides = $13, updated_at = holdfast_now()
+  sale_end = $9, days = $10, currency = $11, prices = $12, overrides = $13, overlay = $14,
+  updated_at = holdfast_now()
 WHERE organization_id = $1 AND id = $2
 RETURNING *
 """
@@ -30,7 +32,7 @@ FIND_EVENT = "SELECT * FROM events WHERE organization_id = $1 AND id = $2"
 LIST_EVENTS = """
 SELECT * FROM events
 WHERE organization_id = $1 AND ($2::uuid IS NULL OR id < $2) AND status::text = ANY ($3::text[])
-  AND ($4::uuid IS NULL OR id = $4)
+  AND ($4::uuid IS NULL OR id = $4) AND ($6::uuid IS NULL OR series_id = $6)
 ORDER BY id DESC LIMIT $5
 """
 # Sets the tenant for the rest of the transaction, which is what lets it see the tenant's row.
@@ -76,6 +78,7 @@ def read_event(row: Row) -> Event:
             **row,
             "prices": msgspec.json.decode(row["prices"]),
             "overrides": msgspec.json.decode(row["overrides"]),
+            "overlay": stored_overlay(row["overlay"]),
         },
         Event,
         strict=True,
@@ -93,7 +96,7 @@ async def list_on_sale(tx: Transaction, organization_id: UUID, limit: int) -> li
 
 
 async def insert_event(tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent) -> Event:
-    row = await tx.fetchrow(INSERT_EVENT, organization_id, event_id, *_values(content))
+    row = await tx.fetchrow(INSERT_EVENT, organization_id, event_id, *_values(content), content.series_id)
     assert row is not None
     return read_event(row)
 
@@ -119,6 +122,7 @@ def _values(content: EventContent) -> tuple[Any, ...]:
         content.currency,
         _json(content.prices),
         _json(content.overrides),
+        _json(content.overlay),
     )
 
 
@@ -155,9 +159,10 @@ async def list_events(
     statuses: list[str],
     only: UUID | None,
     limit: int,
+    series_id: UUID | None = None,
 ) -> list[Event]:
     """Newest first."""
-    rows = await tx.fetch(LIST_EVENTS, organization_id, before, statuses, only, limit)
+    rows = await tx.fetch(LIST_EVENTS, organization_id, before, statuses, only, limit, series_id)
     return [read_event(row) for row in rows]
 
 

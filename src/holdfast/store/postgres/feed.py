@@ -104,5 +104,6 @@ def as_message(row: Row) -> Message:
         zone_version=row["zone_version"],
         zone_held=row["zone_held"],
         zone_sold=row["zone_sold"],
+        zone_blocked=row["zone_blocked"],
         payload=None if payload is None else msgspec.json.decode(payload),
     )

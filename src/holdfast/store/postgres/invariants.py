@@ -16,7 +16,8 @@ SELECT ordinal, state::text, version, hold_id, hold_type, held_until, zone_no FR
 WHERE organization_id = $1 AND event_id = $2 ORDER BY ordinal
 """
 _ZONES = """
-SELECT zone_no, capacity, held, sold FROM event_zones WHERE organization_id = $1 AND event_id = $2 ORDER BY zone_no
+SELECT zone_no, capacity, held, sold, blocked FROM event_zones
+WHERE organization_id = $1 AND event_id = $2 ORDER BY zone_no
 """
 _ACTIVE_HOLDS = """
 SELECT id, ordinal, zone_no, quantity, hold_type, held_until FROM holds

@@ -35,13 +35,36 @@ WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) O
 """
 LIST_ZONES = """
 WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.version, z.held - coalesce(l.lapsed, 0)::integer AS held
+SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.blocked, z.version, z.disabled,
+  z.held - coalesce(l.lapsed, 0)::integer AS held
 FROM t CROSS JOIN event_zones z
 LEFT JOIN LATERAL (
   SELECT sum(h.quantity) AS lapsed FROM holds h
   WHERE h.organization_id = $1 AND h.event_id = $2 AND h.zone_no = z.zone_no AND h.ordinal IS NULL
     AND h.status = 'active' AND h.held_until <= t.now) l ON true
 WHERE z.organization_id = $1 AND z.event_id = $2 ORDER BY z.zone_no
+"""
+# A sold seat that was blocked nevertheless keeps its sale.
+FIND_SOLD_SEATS = """
+SELECT ordinal FROM event_seats
+WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) AND sold_at IS NOT NULL ORDER BY ordinal
+"""
+FIND_SOLD_PLACES = """
+SELECT zone_no, sold FROM event_zones
+WHERE organization_id = $1 AND event_id = $2 AND zone_no = ANY ($3::smallint[]) AND sold > 0 ORDER BY zone_no
+"""
+FIND_BLOCKED_FOR = """
+SELECT ordinal FROM event_seats
+WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) AND state = 'blocked' AND block_reason = $4
+ORDER BY ordinal
+"""
+DISABLE_ZONES = "SELECT disable_zones($1, $2, $3::smallint[], $4, $5, $6, $7, $8, $9)"
+ENABLE_ZONES = "SELECT enable_zones($1, $2, $3::smallint[], $4, $5, $6, $7, $8, $9)"
+BLOCK_PLACES = "SELECT block_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+UNBLOCK_PLACES = "SELECT unblock_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+FIND_ZONE = """
+SELECT disabled, held, sold, blocked, capacity FROM event_zones
+WHERE organization_id = $1 AND event_id = $2 AND zone_no = $3
 """
 FIND_ACTIVE_HOLDS = """
 SELECT id FROM holds
@@ -112,6 +135,62 @@ async def unblock_seats(
         UNBLOCK_SEATS, call.organization_id, event_id, ordinals, *_asker(call), reason
     )
     return unblocked
+
+
+async def sold_seats(tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int]) -> list[int]:
+    """Those of them with a ticket, blocked or not."""
+    rows = await tx.fetch(FIND_SOLD_SEATS, organization_id, event_id, ordinals)
+    return [row["ordinal"] for row in rows]
+
+
+async def sold_places(tx: Transaction, organization_id: UUID, event_id: UUID, zones: list[int]) -> dict[int, int]:
+    """By zone number; zones of which nothing is sold are left out."""
+    rows = await tx.fetch(FIND_SOLD_PLACES, organization_id, event_id, zones)
+    return {row["zone_no"]: row["sold"] for row in rows}
+
+
+async def seats_blocked_for(
+    tx: Transaction, organization_id: UUID, event_id: UUID, ordinals: list[int], reason: str
+) -> list[int]:
+    rows = await tx.fetch(FIND_BLOCKED_FOR, organization_id, event_id, ordinals, reason)
+    return [row["ordinal"] for row in rows]
+
+
+async def disable_zones(tx: Transaction, call: Call, event_id: UUID, zones: list[int], reason: str) -> None:
+    """General-admission zones: what is held of them is given back, and every free place is blocked.
+    The caller owns the event's lock."""
+    await tx.execute(DISABLE_ZONES, call.organization_id, event_id, zones, *_asker(call), reason)
+
+
+async def enable_zones(tx: Transaction, call: Call, event_id: UUID, zones: list[int], reason: str) -> None:
+    """What `disable_zones` blocked is available again; what somebody blocked by hand is not."""
+    await tx.execute(ENABLE_ZONES, call.organization_id, event_id, zones, *_asker(call), reason)
+
+
+async def block_places(
+    tx: Transaction, call: Call, event_id: UUID, zone_no: int, quantity: int, reason: str | None
+) -> bool:
+    """Takes so many free places out of a general-admission zone; false where there are not as many.
+    The caller shares the event's lock."""
+    done: bool = await tx.fetchval(
+        BLOCK_PLACES, call.organization_id, event_id, zone_no, quantity, *_asker(call), reason
+    )
+    return done
+
+
+async def unblock_places(
+    tx: Transaction, call: Call, event_id: UUID, zone_no: int, quantity: int, reason: str | None
+) -> bool:
+    done: bool = await tx.fetchval(
+        UNBLOCK_PLACES, call.organization_id, event_id, zone_no, quantity, *_asker(call), reason
+    )
+    return done
+
+
+async def find_zone(tx: Transaction, organization_id: UUID, event_id: UUID, zone_no: int) -> Row:
+    row = await tx.fetchrow(FIND_ZONE, organization_id, event_id, zone_no)
+    assert row is not None, "a published event has a row for each of its general-admission zones"
+    return row
 
 
 async def release_event_holds(tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str) -> int:

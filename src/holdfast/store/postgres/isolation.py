@@ -65,6 +65,8 @@ REFERENCES = (
     ("memberships", "user_id", "users"),
     ("layouts", "venue_id", "venues"),
     ("events", "layout_id", "layouts"),
+    ("events", "series_id", "series"),
+    ("series", "layout_id", "layouts"),
 )
 """Table, column, and the table that it names a row of. Ids grow with time: the last are the newest."""
 NEWEST_REFERENCES = """

@@ -28,7 +28,7 @@ LEFT JOIN holds h ON h.organization_id = $1 AND h.id = s.hold_id
 WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal >= $3 AND s.ordinal < $4 AND s.version > 0
 """
 ZONES = """
-SELECT zone_no, version, held, sold FROM event_zones WHERE organization_id = $1 AND event_id = $2
+SELECT zone_no, version, held, sold, blocked FROM event_zones WHERE organization_id = $1 AND event_id = $2
 """
 HELD = """
 SELECT h.id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.hold_type, h.source, h.held_until, h.created_at

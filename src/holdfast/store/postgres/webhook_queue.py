@@ -46,7 +46,7 @@ FROM (SELECT pg_current_snapshot()::text AS snapshot) s
 LEFT JOIN LATERAL (
   SELECT o.organization_id, o.id, o.xid::text::bigint AS xid, o.at, o.kind, o.event_id, o.actor, o.source,
     o.state::text AS state, o.hold_type, o.held_until, o.ordinals, o.versions, o.hold_ids, o.user_ids, o.quantities,
-    o.zone_no, o.zone_version, o.zone_held, o.zone_sold, o.payload
+    o.zone_no, o.zone_version, o.zone_held, o.zone_sold, o.zone_blocked, o.payload
   FROM outbox o
   WHERE o.xid >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(o.xid, $1::text::pg_snapshot)
     AND (o.organization_id = ANY ($2)) IS TRUE

@@ -57,9 +57,9 @@ CREATE OR REPLACE FUNCTION record_moves(
     GROUP BY s.event_id, s.new_state, s.after
   )
   INSERT INTO outbox (organization_id, at, kind, event_id, actor, state, hold_ids, quantities,
-    zone_no, zone_version, zone_held, zone_sold)
+    zone_no, zone_version, zone_held, zone_sold, zone_blocked)
   SELECT p_org, p_at, message_kind(p_verb), g.event_id, p_actor, g.new_state, g.hold_ids, g.quantities,
-    z.zone_no, z.version, z.held, z.sold
+    z.zone_no, z.version, z.held, z.sold, z.blocked
   FROM (SELECT m.event_id, m.zone_no, m.new_state, array_agg(m.hold_id) AS hold_ids, array_agg(m.quantity) AS quantities
         FROM m WHERE m.ordinal IS NULL GROUP BY m.event_id, m.zone_no, m.new_state) g
   JOIN event_zones z ON z.organization_id = p_org AND z.event_id = g.event_id AND z.zone_no = g.zone_no;

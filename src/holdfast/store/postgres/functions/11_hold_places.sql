@@ -17,6 +17,7 @@ DECLARE
   v_retry    integer[];
   v_room     integer[];
   v_version  integer[];
+  v_disabled boolean[];
   v_status   text[];
   v_on_sale  boolean[];
   v_taken    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
@@ -37,7 +38,8 @@ BEGIN
   END IF;
   PERFORM share_events(p_events);
   FOR z IN 1 .. cardinality(z_zone) LOOP
-    SELECT v_room || (p.capacity - p.held - p.sold), v_version || p.version INTO v_room, v_version
+    SELECT v_room || (p.capacity - p.held - p.sold - p.blocked), v_version || p.version, v_disabled || coalesce(p.disabled, false)
+      INTO v_room, v_version, v_disabled
     FROM (SELECT 1) one LEFT JOIN LATERAL (
       SELECT * FROM event_zones p
       WHERE p.organization_id = p_org AND p.event_id = z_event[z] AND p.zone_no = z_zone[z] FOR UPDATE) p ON true;
@@ -60,17 +62,18 @@ BEGIN
     WHILE j <= cardinality(c_z) AND c_request[j] = c_request[i] LOOP
       z := c_z[j];
       v_wanted[z] := v_wanted[z] + c_quantity[j];
-      IF v_fits AND v_room[z] < v_wanted[z] AND NOT v_swept[z] THEN
+      IF v_fits AND v_room[z] < v_wanted[z] AND NOT v_swept[z] AND NOT v_disabled[z] THEN
         v_swept[z] := true;
         PERFORM end_zone_holds(p_org, z_event[z], z_zone[z], 'expire', NULL,
           'SYSTEM', NULL, NULL, NULL, NULL, NULL, 'taken over by the next buyer');
-        SELECT p.capacity - p.held - p.sold, p.version INTO v_left, v_swept_to FROM event_zones p
+        SELECT p.capacity - p.held - p.sold - p.blocked, p.version INTO v_left, v_swept_to FROM event_zones p
         WHERE p.organization_id = p_org AND p.event_id = z_event[z] AND p.zone_no = z_zone[z];
         v_room[z] := v_left - v_taken[z];
         v_version[z] := v_swept_to;
       END IF;
       v_fits := v_fits AND coalesce(v_room[z] >= v_wanted[z], false)
-        AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z]);
+        AND coalesce(v_status[z] IN ('published', 'live'), false) AND (c_any_time[j] OR v_on_sale[z])
+        AND NOT v_disabled[z];
       j := j + 1;
     END LOOP;
     FOR k IN i .. j - 1 LOOP
@@ -91,7 +94,8 @@ BEGIN
   UPDATE event_zones p SET held = p.held + w.taken, version = p.version + w.moves
   FROM unnest(z_event, z_zone, v_taken, v_count) AS w (event_id, zone_no, taken, moves)
   WHERE w.moves > 0 AND p.organization_id = p_org AND p.event_id = w.event_id AND p.zone_no = w.zone_no
-    AND p.capacity - p.held - p.sold >= w.taken;
+    AND NOT p.disabled
+    AND p.capacity - p.held - p.sold - p.blocked >= w.taken;
 
   WITH c AS (
     SELECT z_event[c.z] AS event_id, z_zone[c.z] AS zone_no, v_version[c.z] + c.granted AS version, c.*
@@ -122,16 +126,18 @@ BEGIN
     GROUP BY c.event_id, c.zone_no, c.hold_type
   )
   INSERT INTO outbox (organization_id, at, kind, event_id, actor, source, state, hold_type, held_until, hold_ids, user_ids,
-    quantities, zone_no, zone_version, zone_held, zone_sold)
+    quantities, zone_no, zone_version, zone_held, zone_sold, zone_blocked)
   SELECT p_org, v_now, 'SeatReserved', g.event_id, g.actor, g.source, 'held', g.hold_type,
-    v_now + make_interval(secs => g.ttl_s), g.hold_ids, g.user_ids, g.quantities, z.zone_no, z.version, z.held, z.sold
+    v_now + make_interval(secs => g.ttl_s), g.hold_ids, g.user_ids, g.quantities, z.zone_no, z.version, z.held, z.sold,
+    z.blocked
   FROM (SELECT c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s, array_agg(c.hold_id) AS hold_ids,
           array_agg(c.user_id) AS user_ids, array_agg(c.quantity) AS quantities
         FROM c GROUP BY c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s) g
   JOIN event_zones z ON z.organization_id = p_org AND z.event_id = g.event_id AND z.zone_no = g.zone_no;
 
   RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
-  RETURN QUERY SELECT c.n::integer, v_now, NULL::timestamptz, CASE WHEN v_room[c.z] IS NULL THEN NULL ELSE 'available' END,
+  RETURN QUERY SELECT c.n::integer, v_now, NULL::timestamptz,
+    CASE WHEN v_room[c.z] IS NULL THEN NULL WHEN v_disabled[c.z] THEN 'blocked' ELSE 'available' END,
     NULL::uuid, NULL::text, NULL::timestamptz, v_room[c.z], v_status[c.z], c.any_time OR v_on_sale[c.z],
     v_retry[array_position(v_over, c.request)], NULL::boolean
   FROM unnest(c_request, c_z, c_any_time, v_granted) WITH ORDINALITY AS c (request, z, any_time, granted, n)

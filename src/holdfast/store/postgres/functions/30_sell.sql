@@ -190,6 +190,9 @@ BEGIN
   IF p_verb IN ('convert', 'direct_sale') AND NOT event_on_sale(p_org, p_event) THEN
     RETURN false;
   END IF;
+  IF p_verb = 'direct_sale' AND v_zone.disabled THEN
+    RETURN false;
+  END IF;
   IF p_verb IN ('convert', 'release') THEN
     SELECT d.holds, d.quantities, d.hold_types INTO v_hold, v_quantity, v_type
     FROM draw_session_places(p_org, p_event, p_zone, p_quantity, p_session,
@@ -202,7 +205,7 @@ BEGIN
     v_sold := CASE p_verb WHEN 'convert' THEN p_quantity ELSE 0 END;
     v_new := CASE p_verb WHEN 'convert' THEN 'sold' ELSE 'available' END;
   ELSIF p_verb = 'direct_sale' THEN
-    IF v_zone.capacity - v_zone.held - v_zone.sold < p_quantity THEN
+    IF v_zone.capacity - v_zone.held - v_zone.sold - v_zone.blocked < p_quantity THEN
       PERFORM end_zone_holds(p_org, p_event, p_zone, 'expire', NULL, 'SYSTEM', NULL, NULL, NULL, NULL, NULL,
         'taken over by the next buyer');
     END IF;
@@ -218,7 +221,7 @@ BEGIN
   END IF;
   UPDATE event_zones z SET held = z.held + v_held, sold = z.sold + v_sold, version = z.version + cardinality(v_quantity)
   WHERE z.organization_id = p_org AND z.event_id = p_event AND z.zone_no = p_zone
-    AND z.held + v_held >= 0 AND z.sold + v_sold >= 0 AND z.held + v_held + z.sold + v_sold <= z.capacity
+    AND z.held + v_held >= 0 AND z.sold + v_sold >= 0 AND z.held + v_held + z.sold + v_sold + z.blocked <= z.capacity
   RETURNING z.* INTO v_zone;
   IF NOT FOUND THEN
     RETURN false;

@@ -4,13 +4,14 @@ CREATE OR REPLACE FUNCTION read_news(p_cursor text) RETURNS TABLE (
   snapshot text, now timestamptz, organization_id uuid, id bigint, xid bigint, at timestamptz, kind text, event_id uuid,
   actor text, source text, state text, hold_type text, held_until timestamptz, ordinals integer[], versions integer[],
   hold_ids uuid[], user_ids uuid[], quantities integer[], zone_no smallint, zone_version integer, zone_held integer,
-  zone_sold integer, payload jsonb
+  zone_sold integer, zone_blocked integer, payload jsonb
 ) LANGUAGE sql STABLE
 SET role = holdfast_engine SET enable_seqscan = off
 AS $$
   SELECT s.snapshot, holdfast_now(), o.organization_id, o.id, o.xid::text::bigint, o.at, o.kind, o.event_id, o.actor,
     o.source, o.state::text, o.hold_type, o.held_until, o.ordinals, o.versions, o.hold_ids, o.user_ids, o.quantities,
-    o.zone_no, o.zone_version, o.zone_held, o.zone_sold, o.payload
+    o.zone_no, o.zone_version, o.zone_held, o.zone_sold, o.zone_blocked,
+    o.payload
   FROM (SELECT pg_current_snapshot()::text AS snapshot) s
   LEFT JOIN LATERAL (
     SELECT * FROM outbox o
