@@ -4,7 +4,9 @@
 -- that the buyer had from before is locked here, because a hold row is only written under the lock of its seat.
 CREATE OR REPLACE FUNCTION name_attendees(
   p_org uuid, p_holds uuid[], p_users uuid[], p_names text[], p_memberships uuid[]
-) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+) RETURNS void LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off
+AS $$
 BEGIN
   PERFORM FROM event_seats s
   JOIN holds h ON h.organization_id = p_org AND h.event_id = s.event_id AND h.ordinal = s.ordinal
