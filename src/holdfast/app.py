@@ -27,6 +27,7 @@ from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
 from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
+from holdfast.seating.files_service import LayoutFiles
 from holdfast.seating.service import SeatingService
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
@@ -139,12 +140,14 @@ class Application:
         accounts.on_config_change.append(catalogue.forget)
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
+        seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
         services = Services(
             settings=settings,
             database=database,
             accounts=accounts,
-            seating=SeatingService(database, catalogue, settings),
+            seating=seating,
+            layout_files=LayoutFiles(database, catalogue, seating),
             holds=HoldsService(database, catalogue, combiner, registry, refusals, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),
