@@ -11,7 +11,7 @@ from holdfast.seating.validate import parse_layout
 Config = dict[str, Any]
 LAYOUT_ID = UUID(int=7)
 
-texts = st.text(st.characters(blacklist_categories=("Cc", "Cs")), min_size=1, max_size=12).filter(
+texts = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=12).filter(
     lambda text: not text.isspace()
 )
 awkward = st.sampled_from(
@@ -21,11 +21,11 @@ names = awkward | texts
 coordinates = st.integers(-1000, 1000) | st.floats(-1e6, 1e6, allow_nan=False)
 points = st.fixed_dictionaries({"x": coordinates, "y": coordinates})
 metadata = st.dictionaries(
-    st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=5),
+    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5),
     st.none()
     | st.booleans()
     | st.integers(-9, 9)
-    | st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=9),
+    | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=9),
     max_size=3,
 )
 
@@ -34,7 +34,7 @@ metadata = st.dictionaries(
 def layout_configs(draw: st.DrawFn) -> Config:
     zone_ids = draw(st.lists(names, min_size=1, max_size=4, unique=True))
     seat_ids = iter(draw(st.lists(names, min_size=40, max_size=40, unique=True)))
-    zones = [draw(zones_of(zone_id, seat_ids)) for zone_id in zone_ids]
+    zones: list[Config] = [draw(zones_of(zone_id, seat_ids)) for zone_id in zone_ids]
     config: Config = {"zones": zones}
     if draw(st.booleans()):
         config["focal_point"] = draw(points | st.none())

@@ -25,7 +25,7 @@ def problems_of(content: bytes) -> set[tuple[str, str]]:
 
 
 @given(layout_configs())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @example(theatre_config(2, 3, ga_capacity=10, aisle_after=2))
 def test_every_layout_comes_back_from_csv_exactly(config: Config) -> None:
     assert exact(read_csv(write_csv(config).content).config) == exact(config)
@@ -130,14 +130,20 @@ def test_no_cell_begins_a_formula_and_negative_numbers_stay_numbers() -> None:
         (SIX + b"a,A,1,0,0,sofa\n", {("/lines/2/category", "unknown_category")}),
         (SIX + b",A,1,0,0,\n", {("/lines/2/zone", "missing")}),
         (SIX + b"a,,1,0,0,\n", {("/lines/2/row", "empty")}),
-        (SIX + b"a,A,1,0,0,\n\na,A,1,9,9,\n", {("/lines/4/seat_id", "duplicate_seat_id"), ("/lines/4", "duplicate_place")}),
+        (
+            SIX + b"a,A,1,0,0,\n\na,A,1,9,9,\n",
+            {("/lines/4/seat_id", "duplicate_seat_id"), ("/lines/4", "duplicate_place")},
+        ),
         (SIX + b"pit,,,,,\n", {("/lines/2/row", "no_seats"), ("/lines/2/capacity", "missing")}),
         (SIX + b'a,A,1,0,0,"standard\n', {("/lines/2", "bad_csv")}),
         (SIX + b"caf\xe9,A,1,0,0,\n", {("/lines/2", "bad_encoding")}),
         (SIX + b"a\0,A,1,0,0,\n", {("/lines/2", "bad_text")}),
         (
             b"zone,row,number,x,y,category,companion_seat_id\na,A,1,,,wheelchair,a-A-9\nb,A,1,,,wheelchair,a-A-1\n",
-            {("/lines/2/companion_seat_id", "unknown_companion"), ("/lines/3/companion_seat_id", "companion_in_other_zone")},
+            {
+                ("/lines/2/companion_seat_id", "unknown_companion"),
+                ("/lines/3/companion_seat_id", "companion_in_other_zone"),
+            },
         ),
         (
             b"zone,row,number,x,y,category,companion_seat_id\na,A,1,,,wheelchair,a-A-2\na,A,2,,,wheelchair,a-A-1\n",
@@ -148,7 +154,7 @@ def test_no_cell_begins_a_formula_and_negative_numbers_stay_numbers() -> None:
             {("/lines/3/zone_name", "contradiction")},
         ),
         (b"zone,row,number,x,y,category,extra\n,,,,,,{\n", {("/lines/2/extra", "not_json")}),
-        (b"zone,row,number,x,y,category,extra\na,,,,,,\"{\"\"seats\"\": [1]}\"\n", {("/lines/2/extra/seats", "misplaced")}),
+        (b'zone,row,number,x,y,category,extra\na,,,,,,"{""seats"": [1]}"\n', {("/lines/2/extra/seats", "misplaced")}),
         (b"zone,row,number,x,y,category,extra\n,,,,,,[1]\n", {("/lines/2/extra", "wrong_type")}),
         (b"zone,row,number,x,y,category,aisle_after\na,A,1,,,,maybe\n", {("/lines/2/aisle_after", "wrong_type")}),
         (
@@ -156,7 +162,7 @@ def test_no_cell_begins_a_formula_and_negative_numbers_stay_numbers() -> None:
             {("/lines/2/zone_type", "unknown_zone_type"), ("/lines/2/capacity", "wrong_type")},
         ),
     ],
-)  # fmt: skip
+)
 def test_everything_wrong_with_a_file_is_said_by_line_and_column(
     content: bytes, expected: set[tuple[str, str]]
 ) -> None:

@@ -347,7 +347,7 @@ class _Reader:
             seat = self._said_seat(shape) if explicit else _named_seat(shape)
             if seat is None:
                 if "data-zone" not in shape.attributes:
-                    said = "a shape that is no seat was left out; a picture for the background can be given as background_svg"
+                    said = "a shape that is no seat was left out; a background can be given as background_svg"
                     self._notes.add(shape.place, "shape_left_out", said)
                 continue
             if len(drawn) >= MAX_SEATS:
