@@ -20,14 +20,8 @@ awkward = st.sampled_from(
 names = awkward | texts
 coordinates = st.integers(-1000, 1000) | st.floats(-1e6, 1e6, allow_nan=False)
 points = st.fixed_dictionaries({"x": coordinates, "y": coordinates})
-metadata = st.dictionaries(
-    st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=5),
-    st.none()
-    | st.booleans()
-    | st.integers(-9, 9)
-    | st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=9),
-    max_size=3,
-)
+sayable = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9)
+metadata = st.dictionaries(sayable, st.none() | st.booleans() | st.integers(-9, 9) | sayable, max_size=3)
 
 
 @st.composite
@@ -43,14 +37,17 @@ def layout_configs(draw: st.DrawFn) -> Config:
     if draw(st.booleans()):
         config["background_svg"] = draw(st.none() | st.just("<svg>\n\t<g/> — ü</svg>\r\n") | texts)
     seated = [zone for zone in zones if zone.get("seats")]
-    if seated and draw(st.booleans()):
-        seats = [seat["seat_id"] for seat in draw(st.sampled_from(seated))["seats"]]
+    grouped = draw(st.booleans())
+    if seated and grouped:
+        zone = draw(st.sampled_from(seated))
+        seats: list[str] = [seat["seat_id"] for seat in zone["seats"]]
+        more = bool(draw(st.booleans()))
         config["groups"] = [
             {
                 "group_id": draw(names),
                 "group_type": draw(st.sampled_from(list(GroupType))).value,
                 "seat_ids": draw(st.lists(st.sampled_from(seats), min_size=1, unique=True)),
-                **draw(st.just({}) | st.fixed_dictionaries({"metadata": metadata})),
+                **({"metadata": draw(metadata)} if more else {}),
             }
         ]
     parse_layout(LAYOUT_ID, config)  # only sound ones are of use here

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 
+from holdfast.compat import layout_csv
 from holdfast.compat.layout_csv import read_csv, write_csv
 from holdfast.compat.layout_file import LayoutFormat
 from holdfast.compat.layout_formats import read_layout
-from holdfast.seating.validate import MAX_SEATS, LayoutInvalid, parse_layout
+from holdfast.seating.validate import LayoutInvalid, parse_layout
 from tests.domain.configs import LAYOUT_ID, Config, layout_configs
 from tests.factories import theatre_config
 
@@ -181,9 +182,10 @@ def test_a_wheelchair_seat_and_its_companion_may_name_each_other() -> None:
     assert read.layout.companions == [1, 0]
 
 
-def test_more_seats_than_a_layout_may_have_end_the_reading() -> None:
-    lines = b"".join(b"a,A,%d,,,\n" % number for number in range(MAX_SEATS + 5))
-    assert problems_of(SIX + lines) == {(f"/lines/{MAX_SEATS + 2}", "too_many_seats")}
+def test_more_seats_than_a_layout_may_have_end_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_csv, "MAX_SEATS", 50)
+    lines = b"".join(b"a,A,%d,,,\n" % number for number in range(60))
+    assert problems_of(SIX + lines + b'unclosed "') == {("/lines/52", "too_many_seats")}
 
 
 def test_what_is_not_known_or_was_assumed_is_noted() -> None:

@@ -122,6 +122,10 @@ def read_csv(content: bytes) -> ReadFile:
     """Raises LayoutInvalid with every problem; a pointer is `/lines/12/x`, of the line and the column."""
     problems = Problems()
     reader = _Reader(problems, Notes())
+    lines = content.count(b"\n")
+    if lines > 2 * MAX_SEATS:  # refused before it costs anything
+        problems.add("", "too_many_seats", f"at most {MAX_SEATS} seats, and this file has {lines} lines")
+        raise LayoutInvalid(problems.listed())
     text = _decoded(problems, content)
     if text is not None:
         reader.read(text)

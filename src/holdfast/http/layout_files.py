@@ -21,7 +21,7 @@ from holdfast.seating.picture import By, Scene, draw_svg
 AnyRequest = Request[Any, Any, Any]
 Format = Annotated[
     LayoutFormat | None,
-    QueryParameter(name="format", description="native, csv, pretix or svg. Left out: by what the file begins with."),
+    QueryParameter(description="native, csv, pretix or svg. Left out: by what the file begins with."),
 ]
 Version = Annotated[int | None, QueryParameter(ge=1, le=2**31 - 1, description="The latest where left out.")]
 
@@ -39,44 +39,42 @@ class ExportNotes(msgspec.Struct, frozen=True):
 
 @post("/api/venues/{venue_id:str}/layouts/import", opt=LARGE_WRITES, summary="Add a layout out of a file")
 async def import_layout(
-    request: AnyRequest, venue_id: FromPath[str], layout_format: Format = None, name: FromQuery[str | None] = None
+    request: AnyRequest, venue_id: FromPath[str], format: Format = None, name: FromQuery[str | None] = None
 ) -> Data[ImportedLayout]:
     """The body is the file. Every problem is listed with its place in the file; `notes` say what was assumed."""
     venue = path_id("venue_id", venue_id)
     await _authenticate(request)
     call = await call_of(request)
-    return Data(await _files(request).import_layout(call, venue, name, layout_format, await request.body()))
+    return Data(await _files(request).import_layout(call, venue, name, format, await request.body()))
 
 
 @post("/api/layouts/{layout_id:str}/versions/import", opt=LARGE_WRITES, summary="Add a layout's version out of a file")
-async def import_version(
-    request: AnyRequest, layout_id: FromPath[str], layout_format: Format = None
-) -> Data[ImportedLayout]:
+async def import_version(request: AnyRequest, layout_id: FromPath[str], format: Format = None) -> Data[ImportedLayout]:
     layout = path_id("layout_id", layout_id)
     await _authenticate(request)
     call = await call_of(request)
-    return Data(await _files(request).import_version(call, layout, layout_format, await request.body()))
+    return Data(await _files(request).import_version(call, layout, format, await request.body()))
 
 
 @post("/api/layouts/check", opt=LARGE_WRITES, status_code=200, summary="Check a layout's file without storing it")
-async def check_layout(request: AnyRequest, layout_format: Format = None) -> Data[FileCheck]:
+async def check_layout(request: AnyRequest, format: Format = None) -> Data[FileCheck]:
     await _authenticate(request)
     call = await call_of(request)
-    return Data(await _files(request).check(call, layout_format, await request.body()))
+    return Data(await _files(request).check(call, format, await request.body()))
 
 
 @get("/api/layouts/{layout_id:str}/export", summary="A layout as a file")
 async def export_layout(
     request: AnyRequest,
     layout_id: FromPath[str],
-    layout_format: Format = None,
+    format: Format = None,
     version: Version = None,
     notes: FromQuery[bool] = False,
 ) -> Response[Any]:
     """`?notes=true` answers with what the format cannot carry instead of the file."""
     layout = path_id("layout_id", layout_id)
     call = await call_of(request)
-    made = await _files(request).export(call, layout, version, layout_format or LayoutFormat.NATIVE)
+    made = await _files(request).export(call, layout, version, format or LayoutFormat.NATIVE)
     if notes:
         return Response(Data(ExportNotes(made.format, made.version, len(made.content), made.notes)))
     headers = {"Content-Disposition": _disposition(made), NOTES: str(len(made.notes))}
