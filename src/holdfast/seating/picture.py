@@ -253,6 +253,10 @@ def _zone_labels(layout: Layout, xs: Floats, ys: Floats, radius: float, unit: fl
     for zone in layout.zones:
         if zone.seat_count:
             part = slice(zone.first_ordinal, zone.first_ordinal + zone.seat_count)
+            if unit > 1.5 * radius:  # a plan so large that the name is no longer than the zone is wide
+                x, y = float(xs[part].mean()), float(ys[part].mean())
+                yield Label(x=x, y=y, text=zone.name, size=unit, bold=True, halo=True)
+                continue
             x = float(xs[part].min() + xs[part].max()) / 2
             near = np.abs(xs[part] - x) <= 6 * radius
             top = float(ys[part][near].min() if near.any() else ys[part].min())
@@ -444,8 +448,10 @@ def svg_label(label: Label) -> str:
 
 
 def xml_text(text: str) -> str:
-    # A few characters have no place in XML, not even as references.
-    return escape("".join(char for char in text if char >= " " and char not in "\ufffe\uffff"))
+    # A few characters have no place in XML, not even as references; none of them is printable.
+    if not text.isprintable():
+        text = "".join(char for char in text if char >= " " and char not in "\ufffe\uffff")
+    return escape(text)
 
 
 def _n(value: float) -> str:
