@@ -39,6 +39,7 @@ COMMANDS = [
     "layout validate",
     "layout import",
     "layout export",
+    "layout draw",
     "event",
     "event show",
     "simulate",

@@ -31,6 +31,7 @@ WITH_IO = frozenset(
         "seating/event_writing.py",
         "seating/places_service.py",
         "seating/series_service.py",
+        "seating/files_service.py",
     )
 )
 """Files of a slice, beside its service.py, that talk to the store. Everything else in a slice is pure."""

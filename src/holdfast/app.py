@@ -28,6 +28,7 @@ from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
 from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
+from holdfast.seating.files_service import LayoutFiles
 from holdfast.seating.places_service import PlacesService
 from holdfast.seating.series_service import SeriesService
 from holdfast.seating.service import SeatingService
@@ -145,13 +146,15 @@ class Application:
         accounts.on_config_change.append(catalogue.forget)
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
+        seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
         holds = HoldsService(database, catalogue, combiner, registry, refusals, settings)
         services = Services(
             settings=settings,
             database=database,
             accounts=accounts,
-            seating=SeatingService(database, catalogue, settings),
+            seating=seating,
+            layout_files=LayoutFiles(database, catalogue, seating),
             series=SeriesService(database, catalogue),
             places=PlacesService(database, catalogue),
             holds=holds,

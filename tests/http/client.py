@@ -97,6 +97,7 @@ async def world(
         seating=unused,
         series=unused,
         places=unused,
+        layout_files=unused,
         holds=unused,
         best=unused,
         booking=unused,

@@ -108,6 +108,19 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("POST", "/api/layouts/{layout_id}/versions"): lambda them, me: Asked(
         "POST", f"/api/layouts/{them.layout}/versions", {"config": theatre_config(1, 2)}
     ),
+    ("POST", "/api/venues/{venue_id}/layouts/import"): lambda them, me: Asked(
+        "POST", f"/api/venues/{them.venue}/layouts/import", theatre_config(1, 2), {"name": "Plan", "format": "native"}
+    ),
+    ("POST", "/api/layouts/{layout_id}/versions/import"): lambda them, me: Asked(
+        "POST", f"/api/layouts/{them.layout}/versions/import", theatre_config(1, 2)
+    ),
+    ("GET", "/api/layouts/{layout_id}/export"): lambda them, me: Asked(
+        "GET", f"/api/layouts/{them.layout}/export", params={"format": "csv"}
+    ),
+    ("GET", "/api/layouts/{layout_id}/picture.svg"): lambda them, me: Asked(
+        "GET", f"/api/layouts/{them.layout}/picture.svg"
+    ),
+    ("GET", "/api/events/{event_id}/picture.svg"): of_event("GET", "/picture.svg"),
     ("GET", "/api/events/{event_id}"): of_event("GET"),
     ("PATCH", "/api/events/{event_id}"): of_event("PATCH", body={"name": "Taken over"}),
     ("POST", "/api/events/{event_id}/status"): of_event("POST", "/status", {"status": "cancelled"}),
@@ -209,6 +222,7 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/venues"): Asked("GET", "/api/venues"),
     ("POST", "/api/venues"): Asked("POST", "/api/venues", {"name": "Mine"}),
     ("GET", "/api/layouts"): Asked("GET", "/api/layouts"),
+    ("POST", "/api/layouts/check"): Asked("POST", "/api/layouts/check", theatre_config(1, 2)),
     ("GET", "/api/events"): Asked("GET", "/api/events"),
     ("POST", "/api/events"): Asked("POST", "/api/events", {"name": "Mine", "zones": []}),
     ("GET", "/api/series"): Asked("GET", "/api/series"),

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.allocation.choose import Strategy
+from holdfast.seating.groups import kept_from_choice
 from holdfast.seating.layout import GroupType, Layout, SeatCategory, Zone
 
 Mask = NDArray[np.bool_]
 
-KEPT_WHOLE = frozenset((GroupType.VIP_TABLE, GroupType.RESERVED_BLOCK))
-"""Groups that are never broken into: a table is taken whole by its name, a reserved block is the organiser's."""
 FAMILY = 3
 """From so many seats on a party is a family, and gets what is kept for one."""
 
@@ -42,9 +41,7 @@ def serving_seats(
         allowed[zone.ordinals.start : zone.ordinals.stop] = True
     if wished.price_max is not None and prices is not None:
         allowed &= (prices >= 0) & (prices <= wished.price_max)
-    for group in layout.groups:
-        if group.group_type in KEPT_WHOLE:
-            allowed[list(group.ordinals)] = False
+    allowed[list(kept_from_choice(layout))] = False
     if wished.categories:
         return [allowed & _of_categories(layout, wished.categories)]
     if wished.accessible:

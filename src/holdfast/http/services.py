@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.live.availability import Availability
     from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
+    from holdfast.seating.files_service import LayoutFiles
     from holdfast.seating.places_service import PlacesService
     from holdfast.seating.series_service import SeriesService
     from holdfast.seating.service import SeatingService
@@ -40,6 +41,7 @@ class Services:
     seating: "SeatingService"
     series: "SeriesService"
     places: "PlacesService"
+    layout_files: "LayoutFiles"
     holds: "HoldsService"
     best: "BestAvailable"
     booking: "BookingV2"
