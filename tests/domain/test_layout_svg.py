@@ -1,6 +1,8 @@
 """Layouts out of drawings and into them: where a shape lies, what it is, and what a drawing may not do."""
 
+import contextlib
 import math
+import time
 from typing import Any
 
 import msgspec
@@ -239,6 +241,26 @@ def test_what_is_no_seat_is_noted_not_dropped_in_silence() -> None:
 )
 def test_everything_wrong_with_a_drawing_is_said_with_its_place(content: bytes, expected: set[tuple[str, str]]) -> None:
     assert problems_of(content) == expected
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        f'cx="{"1" * 200_000}x"',
+        f'd="M0 0a{"1" * 90_000}"',
+        f'd="M0 0{"1 " * 40_000}"',
+        f'id="{"-" * 200_000}"',
+        f'style="fill:url({" " * 200_000}#a)"',
+        f'transform="translate({"," * 200_000})"',
+    ],
+)
+def test_an_attribute_made_to_be_slow_is_not(attributes: str) -> None:
+    began = time.process_time()
+    with contextlib.suppress(LayoutInvalid):
+        read_svg(svg(f"<path {SEAT} {attributes}/>"))
+    with contextlib.suppress(LayoutInvalid):
+        read_svg(svg(f"<circle {attributes}/>"))
+    assert time.process_time() - began < 2
 
 
 def test_a_drawing_with_too_many_seats_or_elements_ends_the_reading(monkeypatch: pytest.MonkeyPatch) -> None:

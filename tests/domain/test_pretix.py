@@ -180,6 +180,13 @@ def test_rows_that_name_their_seats_are_numbered_and_rows_of_one_name_kept_apart
     assert {"numbered_anew", "row_renamed"} <= codes(read.notes)
 
 
+def test_rows_and_seats_without_names_are_named_by_their_place() -> None:
+    read = read_pretix(plan(row("", seat("1", ""), seat("2", "", 20)), row("B", seat("3", "7"))))
+    places = [(seat["row"], seat["number"]) for seat in read.config["zones"][0]["seats"]]
+    assert places == [("1", 1), ("1", 2), ("B", 7)]
+    assert {"row_named", "numbered_anew"} <= codes(read.notes)
+
+
 def test_zones_of_one_name_are_kept_apart_and_empty_ones_left_out() -> None:
     document = plan(row("A", seat("1", "1")))
     document["zones"] += [
@@ -220,6 +227,7 @@ def test_zones_of_one_name_are_kept_apart_and_empty_ones_left_out() -> None:
         (plan(row("A", seat("1", "1"), seat("1", "2"))), {("/zones/0/rows/0/seats/1/seat_guid", "duplicate_seat_id")}),
         (plan(row("A", seat("1", "1", 1e7))), {("/zones/0/rows/0/seats/0/position/x", "bad_coordinate")}),
         (plan(row("A", seat("1", "1", 1e6))), {("/zones/0/rows/0/seats/0/position/x", "bad_coordinate")}),
+        (plan(row("A", seat("1", "1")), zone_id=7), {("/zones/0/zone_id", "wrong_type")}),
         (plan("A"), {("/zones/0/rows/0", "wrong_type")}),  # type: ignore[arg-type]
         (plan(row("A", seat("1\n", "1"))), {("/zones/0/rows/0/seats/0/seat_guid", "bad_text")}),
     ],

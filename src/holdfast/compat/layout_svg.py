@@ -40,9 +40,12 @@ from holdfast.compat.svg_geometry import (
 )
 from holdfast.compat.svg_rows import Drawn, TextLabel, name_rows
 from holdfast.kernel.problems import Problems, quoted
+from holdfast.seating.seat_columns import SEAT_ID_CHARS
 from holdfast.seating.validate import MAX_SEATS, MAX_ZONES, LayoutInvalid
 
 MAX_ELEMENTS = 4 * MAX_SEATS
+MAX_SHAPES = MAX_SEATS + 100_000
+MAX_LABELS = 20_000
 MAX_DEPTH = 200
 LABEL_CHARS = 200
 MAIN = "main"
@@ -69,7 +72,17 @@ _BY_PROGRAM = re.compile(
     re.IGNORECASE,
 )
 """Ids that drawing programs give by themselves."""
-_FETCHES = re.compile(r"@import|url\(\s*['\"]?\s*(?!['\"]?#)", re.IGNORECASE)
+_URL = re.compile(r"url\(", re.IGNORECASE)
+
+
+def _fetches(style: str) -> bool:
+    """Refers to something outside the drawing."""
+    if "@import" in style.lower():
+        return True
+    return any(
+        not style[found.end() : found.end() + 100].lstrip(" \t\r\n'\"").startswith("#")
+        for found in _URL.finditer(style)
+    )
 
 
 @dataclass
@@ -85,7 +98,7 @@ class _Zone:
     aisles: dict[str, list[int]] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Frame:
     """An open element."""
 
@@ -102,7 +115,7 @@ class _Frame:
     text: list[str] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(slots=True)
 class _Shape:
     tag: str
     attributes: dict[str, str]
@@ -180,7 +193,7 @@ class _Reader:
 
     def end(self, tag: str) -> None:
         frame = self._open.pop()
-        if frame.tag == "style" and _FETCHES.search("".join(frame.text)):
+        if frame.tag == "style" and _fetches("".join(frame.text)):
             self._problems.add(self._place(), "external_reference", "the style sheet fetches something from elsewhere")
         if frame.tag in ("text", "tspan"):
             words = " ".join("".join(frame.text).split())
@@ -223,7 +236,7 @@ class _Reader:
                         f"refers to {quoted(value.strip()[:40])}; only parts of the drawing itself can be referred to"
                     )
                     self._problems.add(f"{place}/{local}", "external_reference", said)
-            elif "url(" in value and _FETCHES.search(value):
+            elif _fetches(value):
                 self._problems.add(
                     f"{place}/{local}", "external_reference", f"{local} fetches something from elsewhere"
                 )
@@ -284,6 +297,10 @@ class _Reader:
             frame.seat_words.pop("data-seat-id", None)
             if "data-seat-id" not in attributes:
                 return
+        if len(self._shapes) >= MAX_SHAPES:
+            said = f"at most {MAX_SEATS} seats and {MAX_SHAPES - MAX_SEATS} other shapes, and this drawing has more"
+            self._problems.add(place, "too_many_seats", said)
+            raise _Stop
         self._shapes.append(
             _Shape(frame.tag, attributes, frame.matrix, frame.zone, frame.row, frame.group_ids, frame.group, place)
         )
@@ -333,6 +350,9 @@ class _Reader:
         return zone
 
     def _label(self, frame: _Frame, words: str) -> None:
+        if len(self._labels) >= MAX_LABELS:
+            self._notes.add("", "labels_left_out", f"texts beyond the first {MAX_LABELS} were left out")
+            return
         try:
             point = length_of(frame.attributes, "x"), length_of(frame.attributes, "y")
         except BadGeometry:
@@ -468,7 +488,7 @@ def svg_seat(seat_id: str, row: str, number: int, x: float, y: float, attributes
 
 def _named_seat(shape: _Shape) -> _Words | None:
     name = shape.attributes.get("id", "")
-    found = _ID.fullmatch(name)
+    found = _ID.fullmatch(name) if len(name) <= SEAT_ID_CHARS else None
     if shape.tag in ("line", "polyline") or found is None or _BY_PROGRAM.fullmatch(name):
         return None
     row = found["row"]

@@ -108,7 +108,7 @@ class _Reader:
             row = read_object(self._problems, place, raw, None)
             if row is None:
                 continue
-            found = self._row(place, row, x, y, categories)
+            found = self._row(row_no, place, row, x, y, categories)
             self._seat_count += len(found)
             if self._seat_count > MAX_SEATS:
                 said = f"at most {MAX_SEATS} seats, and this plan has more"
@@ -121,8 +121,10 @@ class _Reader:
             if not self._problems:
                 self._notes.add(pointer, "zone_without_seats", "a zone without seats was left out")
             return True
-        name = source.get("name") if isinstance(source.get("name"), str) else None
-        zone_id = self._zone_id(pointer, source.get("zone_id") or name or f"zone-{zone_no + 1}")
+        name = self._optional_text(pointer, source, "name")
+        zone_id = self._zone_id(
+            pointer, self._optional_text(pointer, source, "zone_id") or name or f"zone-{zone_no + 1}"
+        )
         self._zones.append(
             {
                 "zone_id": zone_id,
@@ -135,8 +137,7 @@ class _Reader:
         self._places.add_zone(pointer, places)
         return True
 
-    def _zone_id(self, pointer: str, wanted: object) -> str:
-        zone_id = wanted if isinstance(wanted, str) else str(wanted)
+    def _zone_id(self, pointer: str, zone_id: str) -> str:
         count = 2
         unique = zone_id
         while unique in self._zone_ids:
@@ -148,9 +149,13 @@ class _Reader:
         self._zone_ids.add(unique)
         return unique
 
-    def _row(self, pointer: str, source: Config, x: float, y: float, categories: set[str]) -> list[Config]:
+    def _row(self, row_no: int, pointer: str, source: Config, x: float, y: float, categories: set[str]) -> list[Config]:
         self._note_unknown(pointer, source, _ROW)
-        row = self._text(pointer, source, "row_number") or ""
+        if source.get("row_number") != "":
+            row = self._text(pointer, source, "row_number") or ""
+        else:
+            row = str(row_no + 1)
+            self._notes.add(child(pointer, "row_number"), "row_named", "a row without a name got its place as one")
         dx, dy = self._position(pointer, source, needed=False)
         if "seats" not in source:
             self._problems.add(child(pointer, "seats"), "missing", "seats is missing")
@@ -166,7 +171,7 @@ class _Reader:
                 continue
             self._note_unknown(place, seat, _SEAT)
             sx, sy = self._position(place, seat, needed=True)
-            labels.append(self._text(place, seat, "seat_number") or "")
+            labels.append("" if seat.get("seat_number") == "" else self._text(place, seat, "seat_number") or "")
             built = {
                 "seat_id": self._text(place, seat, "seat_guid") or "",
                 "row": row,
@@ -187,7 +192,7 @@ class _Reader:
         plain = [number for number in numbers if number is not None and 0 <= number <= MAX_SEAT_NUMBER]
         if len(plain) == len(labels) and len(set(plain)) == len(plain):
             return plain
-        if labels and all(labels):
+        if labels:
             shown = ", ".join(labels[:5]) + (", …" if len(labels) > 5 else "")
             said = f"row {quoted(row)} does not number its seats by whole numbers, each once ({shown}): they became 1, 2, …"
             self._notes.add(f"{pointer}/seats", "numbered_anew", said)
@@ -264,6 +269,9 @@ class _Reader:
         said = f"{field} is missing" if not value else f"must be a string, not {type_name(value)}"
         self._problems.add(child(pointer, field), "missing" if not value else "wrong_type", said)
         return None
+
+    def _optional_text(self, pointer: str, source: Config, field: str) -> str | None:
+        return None if source.get(field) in (None, "") else self._text(pointer, source, field)
 
     def _note_unknown(self, pointer: str, source: Config, known: frozenset[str]) -> None:
         for field in source:

@@ -25,7 +25,8 @@ class BadGeometry(Exception):
 
 # Transforms -----------------------------------------------------------------------------------------------------------
 _FUNCTION = re.compile(r"\s*,?\s*([A-Za-z]+)\s*\(([^()]*)\)")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
+# Written so that there is one way to match: a long row of digits must not cost its square.
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _COUNTS = {
     "translate": (1, 2),
     "scale": (1, 2),
@@ -146,10 +147,7 @@ def _box_middle(attribute: str, points: list[Point]) -> Point:
 
 
 _COMMAND = re.compile(r"([MmLlHhVvCcSsQqTtAaZz])([^MmLlHhVvCcSsQqTtAaZz]*)")
-_ARC = re.compile(
-    r"[\s,]*([+-]?[\d.]+(?:[eE][+-]?\d+)?)[\s,]*([+-]?[\d.]+(?:[eE][+-]?\d+)?)[\s,]*([+-]?[\d.]+(?:[eE][+-]?\d+)?)"
-    r"[\s,]*([01])[\s,]*([01])[\s,]*([+-]?[\d.]+(?:[eE][+-]?\d+)?)[\s,]*([+-]?[\d.]+(?:[eE][+-]?\d+)?)"
-)
+_GAP = re.compile(r"[\s,]*")
 _SIZES = {"M": 2, "L": 2, "H": 1, "V": 1, "C": 6, "S": 4, "Q": 4, "T": 2, "A": 7, "Z": 0}
 
 
@@ -191,7 +189,22 @@ def path_points(text: str) -> list[Point]:
 
 
 def _arcs(arguments: str) -> list[float]:
-    # The two flags of an arc may be written without anything between them and the next number.
-    if _ARC.sub("", arguments).strip(" ,\t\r\n"):
-        raise BadGeometry("d", f"“{arguments.strip()[:40]}” is no arc")
-    return [_finite("d", text) for found in _ARC.findall(arguments) for text in found]
+    """By hand: the two flags of an arc may be written without anything between them and the next number."""
+    numbers: list[float] = []
+    at = _after_gap(arguments, 0)
+    while at < len(arguments):
+        if len(numbers) % 7 in (3, 4):
+            found = arguments[at] if arguments[at] in "01" else ""
+        else:
+            matched = _NUMBER.match(arguments, at)
+            found = matched[0] if matched else ""
+        if not found:
+            raise BadGeometry("d", f"“{arguments[at : at + 40].strip()}” is no part of an arc")
+        numbers.append(_finite("d", found))
+        at = _after_gap(arguments, at + len(found))
+    return numbers
+
+
+def _after_gap(text: str, at: int) -> int:
+    found = _GAP.match(text, at)
+    return at if found is None else found.end()

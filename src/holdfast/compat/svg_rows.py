@@ -76,6 +76,7 @@ def _name_by_height(problems: Problems, nameless: list[Drawn], labels: list[Text
     """The text at about the height of the seats, nearest to them, names the row they form."""
     short = [label for label in labels if len(label.words) <= ROW_CHARS]
     heights = np.array([label.y for label in short], dtype=np.float64)
+    across = np.array([label.x for label in short], dtype=np.float64)
     by_zone: dict[str | None, list[Drawn]] = {}
     for seat in nameless:
         by_zone.setdefault(seat.zone, []).append(seat)
@@ -88,8 +89,9 @@ def _name_by_height(problems: Problems, nameless: list[Drawn], labels: list[Text
                 off = np.abs(heights - middle)
                 near = np.flatnonzero(off <= tolerance)
                 if len(near):
-                    aside = [min(abs(short[at].x - seat.x) for seat in line) for at in near.tolist()]
-                    label = short[int(near[int(np.argmin(np.array(aside) + off[near]))])]
+                    left, right = min(seat.x for seat in line), max(seat.x for seat in line)
+                    aside = np.maximum(0, np.maximum(left - across[near], across[near] - right))
+                    label = short[int(near[int(np.argmin(aside + off[near]))])]
             for seat in line:
                 if label is not None:
                     seat.row = label.words

@@ -120,8 +120,8 @@ CATEGORY_COLOURS = {
     SeatCategory.STANDARD: ("#cfdff2", "#2f5d92"),
     SeatCategory.WHEELCHAIR: ("#0b6b46", "#03301f"),
     SeatCategory.COMPANION: ("#7cc9a0", "#0b6b46"),
-    SeatCategory.RESTRICTED_VIEW: ("#e0b13c", "#7a5600"),
-    SeatCategory.AISLE: ("#8d8d94", "#3f3f45"),
+    SeatCategory.RESTRICTED_VIEW: ("#c4841d", "#6a4200"),
+    SeatCategory.AISLE: ("#72727b", "#33333a"),
 }
 PALETTE = (
     ("#cfdff2", "#2f5d92"), ("#e58f3c", "#7a4100"), ("#3f7f5f", "#173626"), ("#f2d6e6", "#8a2f63"),
