@@ -156,6 +156,7 @@ def test_a_venue_a_layout_an_event_and_its_seats(database: TestDatabase) -> None
             "hold_type": None,
             "version": 0,
             "held_until": None,
+            "offered": True,
         }
         rest = (await h.ask("GET", f"{path}/seats", who=h.buyer, cursor=page["next_cursor"])).json()
         assert [seat["ordinal"] for seat in rest["data"]] == [4, 5]
