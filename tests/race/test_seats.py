@@ -67,7 +67,7 @@ CARTS = 200
 CART = 4
 CARTS_HALL = theatre_config(4, SEATS // 4)
 GIVE_BACK = "IF v_missed AND v_several THEN"
-AS_GIVEN = "WHERE c.request <> ALL (v_over)) c"
+AS_GIVEN = "AND c.n <> ALL (v_later)) c"
 # A pause before each seat, so that two batches are among the same seats at the same time.
 SEAT_BY_SEAT = (SEAT_IS_FREE, f"{SEAT_IS_FREE} AND pg_sleep(0.001 + 0 * s.ordinal)::text IS NOT NULL\n")
 
@@ -159,7 +159,7 @@ def test_overlapping_carts_never_deadlock(database: TestDatabase) -> None:
 
 def test_control_without_an_order_of_locking_there_are_deadlocks(database: TestDatabase) -> None:
     # And they are retried: the carts are whole all the same.
-    anyhow = (AS_GIVEN, "WHERE c.request <> ALL (v_over) ORDER BY md5(c.hold_id::text)) c")
+    anyhow = (AS_GIVEN, "AND c.n <> ALL (v_later) ORDER BY md5(c.hold_id::text)) c")
     assert asyncio.run(deadlocks_among_carts(database, anyhow)) > 0
 
 
