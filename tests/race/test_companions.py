@@ -15,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.holds.service import Placement
+from holdfast.holds.answers import Placement
 from holdfast.kernel.errors import Refusal, SeatHeldByAnother, SeatNotOffered, TooManyWheelchairSeats
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config, with_companions
