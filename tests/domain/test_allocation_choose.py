@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from holdfast.allocation.choose import ASKED_FOR_ONLY, Choice, Rung, Strategy, Wish, choose
+from holdfast.allocation.choose import ASKED_FOR_ONLY, BLOCK, Choice, Rung, Strategy, Wish, choose
 from holdfast.allocation.floor import Floor, floor_of
 from holdfast.allocation.orphans import NO_ALTERNATIVE, judge
 from holdfast.seating.validate import parse_layout
@@ -79,6 +79,7 @@ def test_one_left_alone_is_better_than_two() -> None:
     house = drawn("....xxxx", "x...xxxx")
     # Two in the middle of row A would leave both ends alone; at an end nobody is.
     assert names(house, chosen_in(house, 2)) == ["A3", "A4"]
+    assert names(house, chosen_in(drawn("x-..-xxx", "xxxxx..."), 2)) == ["B6", "B7"], "not both sides of A3 and A4"
     only = House([Drawn("Stalls", "A", "-..-")])
     choice = chosen_in(only, 2)
     assert choice is not None
@@ -131,6 +132,31 @@ def test_without_groups_the_nearest_seats_are_taken_unless_groups_are_insisted_o
     assert choice.words == ("3 seats, spread: 1 in Stalls, row A (seat 3), 2 in Stalls, row B (seats 2, 4).")
     assert chosen_in(house, 3, adjacency_strict=True) is None
     assert chosen_in(house, 3, adjacency_strict=True, max_group_split=3) is not None
+
+
+@pytest.mark.parametrize(
+    ("pictures", "quantity"),
+    [
+        (("x.x..x..", "x..xx."), 4),
+        (("..xxxxx.", ".xx.."), 4),
+        ((".xxx..", "xxx..xx."), 3),
+        ((".xxxxx..", "xxx.xx.."), 3),
+    ],
+)
+def test_where_all_the_nearest_leave_somebody_alone_they_move_within_their_rows(
+    pictures: tuple[str, ...], quantity: int
+) -> None:
+    house = drawn(*pictures)
+    free = house.marked(".")
+    asked = Asked(quantity, frozenset(free), frozenset(free), dict.fromkeys(range(len(house.seats)), (0, 0.0)))
+    assert not any(twin.is_legal(house, free, seats) for _, seats in twin.about_each(house, asked))
+    choice = chosen_in(house, quantity, max_group_split=1)
+    assert choice is not None
+    assert choice.rung is Rung.NEAREST
+    assert twin.is_legal(house, free, choice.ordinals)
+    loose = chosen_in(house, quantity, max_group_split=1, strict_orphans=False)
+    assert loose is not None
+    assert not twin.is_legal(house, free, loose.ordinals)
 
 
 def test_too_few_seats_are_none() -> None:
@@ -212,7 +238,7 @@ def wishes(draw: st.DrawFn, house: House) -> Wish:
     )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.data())
 def test_every_choice_is_the_twins_best_of_the_right_rung(data: st.DataObject) -> None:
     house = data.draw(houses(rows=4, row_chars=9, seats_max=13))
@@ -227,6 +253,38 @@ def test_every_choice_is_the_twins_best_of_the_right_rung(data: st.DataObject) -
     _check_rung(house, floor, wish, asked, choice)
     if choice is not None:
         _check_parts(house, floor, wish, asked, choice)
+
+
+@st.composite
+def scraps(draw: st.DrawFn) -> House:
+    """Short runs only, so that a party has to be split, and can be in many ways."""
+    runs = st.sampled_from([".", "..", "..", "...", ".-.", "-..", "..-..", "...-"])
+    lines: list[Drawn] = []
+    for n in range(draw(st.integers(1, 4))):
+        parts = draw(st.lists(runs, min_size=1, max_size=3))
+        lines.append(Drawn(draw(st.sampled_from("SC")), "ABCD"[n], draw(st.sampled_from("x|")).join(parts)))
+    return House(lines, coordinates=draw(st.booleans()), backwards=draw(st.booleans()))
+
+
+@settings(max_examples=350, deadline=None)
+@given(scraps(), st.integers(1, 2), st.integers(2, 3), st.booleans())
+def test_every_split_is_the_twins_best(house: House, more: int, max_group_split: int, only_dots: bool) -> None:
+    usable = house.marked("." if only_dots else ".-")
+    quantity = max(map(len, house.pieces(usable)), default=0) + more
+    if len(usable) > 14 or quantity > 5:
+        return
+    floor, free = floor_for(house), flags(house, ".-")
+    allowed = flags(house, ".") if only_dots else None
+    choice = choose(floor, free, Wish(quantity=quantity, allowed=allowed, max_group_split=max_group_split))
+    quality = dict(enumerate((0, float(quality)) for quality in floor.quality))
+    asked = Asked(quantity, frozenset(usable), frozenset(house.marked(".-")), quality, max_group_split)
+    best = min(twin.splits(house, asked), default=None, key=lambda found: found[0])
+    if best is None:
+        assert choice is None or choice.rung is Rung.NEAREST
+    else:
+        assert choice is not None
+        assert set(choice.ordinals) == best[1]
+        assert choice.rung is Rung.SPLIT
 
 
 def _asked(house: House, floor: Floor, wish: Wish) -> Asked:
@@ -361,3 +419,24 @@ def test_in_a_large_house_the_best_window_is_found_wherever_it_is(
     start = equal[seed % len(equal)]
     assert choice is not None
     assert choice.ordinals == tuple(range(start, start + quantity))
+
+
+def test_the_best_window_may_lie_across_two_blocks() -> None:
+    """Seats are looked through in blocks; the one that begins before the edge is as good, and comes first."""
+    columns = 120
+    row, column = divmod(BLOCK + 1, columns)
+    config = theatre_config(50, columns)
+    focal = {"x": 10.0 * (column + 1), "y": 20.0 * row}
+    floor = floor_of(parse_layout(LAYOUT, {**config, "focal_point": focal}))
+    choice = choose(floor, np.ones(floor.seats, np.bool_), Wish(quantity=4))
+    assert choice is not None
+    assert choice.ordinals == tuple(range(BLOCK - 1, BLOCK + 3))
+
+
+def test_a_seed_goes_round_in_the_whole_house() -> None:
+    length = BLOCK - 96
+    floor = floor_for(House([Drawn(zone, "A", "." * length) for zone in ("S", "T", "U")], coordinates=False))
+    free = np.ones(floor.seats, np.bool_)
+    found = [choice.ordinals[0] for seed in range(7) if (choice := choose(floor, free, Wish(quantity=1, seed=seed)))]
+    middles = [zone * length + length // 2 - side for zone in range(3) for side in (1, 0)]
+    assert found == [*middles, middles[0]]

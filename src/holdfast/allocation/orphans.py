@@ -23,6 +23,8 @@ import msgspec
 from holdfast.allocation.floor import Booleans, Floor
 
 ALTERNATIVES: Final = 3
+PIECES_MAX: Final = 12
+"""Whoever picks more pieces than that in one row is only held against those who sit together."""
 NEARLY_FULL: Final = "The row is over 90 % taken."
 NO_ALTERNATIVE: Final = "No other choice of this size in the row leaves nobody alone."
 
@@ -114,7 +116,7 @@ def excuse_in_row(floor: Floor, free: Flags, row_no: int, chosen: Collection[int
     size = sum(pieces)
     if any(_fits_whole(run, size) for run in runs):
         return None
-    if len(pieces) > 1 and placing(runs, pieces) is not None:
+    if 1 < len(pieces) <= PIECES_MAX and placing(runs, pieces) is not None:
         return None
     return NO_ALTERNATIVE
 
@@ -182,16 +184,16 @@ def _placed(runs: tuple[int, ...], pieces: tuple[int, ...]) -> tuple[tuple[int, 
 
 def _taken(run: int, remaining: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """What one run can take of the remaining pieces without leaving anybody alone."""
-    seen: set[tuple[int, ...]] = set()
 
     def add(start: int, taken: tuple[int, ...], length: int) -> Iterator[tuple[int, ...]]:
-        if taken not in seen and (len(taken) != 1 or _fits_whole(run, taken[0])):
-            seen.add(taken)
-            yield taken
         for n in range(start, len(remaining)):
+            if n > start and remaining[n] == remaining[n - 1]:
+                continue  # the same sizes again
             longer = length + remaining[n] + (2 if taken else 0)
             if longer <= run:
                 yield from add(n + 1, (*taken, remaining[n]), longer)
+        if len(taken) != 1 or _fits_whole(run, taken[0]):
+            yield taken
 
     yield from add(0, (), 0)
 
@@ -230,7 +232,7 @@ def clean_in_row(floor: Floor, free: Booleans, row_no: int, part: set[int]) -> I
     middle = _middle(floor, part)
     yield from sorted(_pieces(runs, len(part)), key=lambda seats: (_apart(floor, seats, middle), min(seats)))
     pieces = [len(piece) for piece in _stretches(floor, ordinals, [ordinal in part for ordinal in ordinals])]
-    if len(pieces) > 1:
+    if 1 < len(pieces) <= PIECES_MAX:
         placed = placing([len(run) for run in runs], pieces)
         if placed is not None:
             yield {seat for run, taken in zip(runs, placed, strict=True) for seat in _spread(run, taken)}

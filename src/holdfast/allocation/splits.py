@@ -25,6 +25,8 @@ WORTH_BITS: Final = 56
 STRANDED: Final = 1 << WORTH_BITS
 """Added to the worth of a group for every seat it leaves alone: more than any worth."""
 NEVER: Final = 1 << 61
+GROUPS_MAX: Final = 15
+"""Whatever the policy says: the seats that more of them leave alone could not be counted above the worth."""
 LOOKED_INTO: Final = 48
 """Of three groups and more: so many neighbourhoods are looked into, the most promising first."""
 
@@ -59,16 +61,15 @@ def split(floor: Floor, house: House, wish: Wish, before: Integers) -> list[list
             break
     else:
         return None
-    concerned = np.zeros(rows, np.bool_)
-    for n in range(span + 1) if len(firsts) > span else ():
-        concerned[np.minimum(firsts + n, ends[firsts] - 1)] = True
-    for first in firsts.tolist() if len(firsts) <= span else ():
-        concerned[first : min(first + span + 1, int(ends[first]))] = True
+    edges = np.zeros(rows + 1, np.int64)
+    np.add.at(edges, firsts, 1)
+    np.subtract.at(edges, np.minimum(firsts + span + 1, ends[firsts]), 1)
+    concerned = np.cumsum(edges[:-1]) > 0
     here = concerned[runs.rows]
     runs = _Runs(runs.starts[here], runs.rows[here], runs.longest[here])
     worths = _Worths(floor, house, runs, before, concerned)
     if shape.groups == 2:
-        first = _best_pair(worths, firsts, ends, shape, wish.quantity, span)
+        first = _best_pair(worths, firsts, shape, wish.quantity, span)
         return worths.within(first, min(first + span + 1, int(ends[first])), shape, wish.quantity)[1]
     return _best_of(floor, house, worths, firsts, ends, shape, wish.quantity, span, before)
 
@@ -76,8 +77,9 @@ def split(floor: Floor, house: House, wish: Wish, before: Integers) -> list[list
 def _shapes(wish: Wish) -> Iterator[_Shape]:
     """Possible ones, the best first."""
     size = wish.quantity
-    for alone in range(wish.max_group_split + 1):
-        for groups in range(max(2, alone), min(wish.max_group_split, size) + 1):
+    most = min(wish.max_group_split, size, GROUPS_MAX)
+    for alone in range(most + 1):
+        for groups in range(max(2, alone), most + 1):
             together = groups - alone
             if (together and size - alone >= 2 * together) or (not together and size == alone):
                 yield _Shape(groups, alone)
@@ -105,8 +107,9 @@ def _runs(floor: Floor, house: House) -> _Runs:
 # Which rows come into question ----------------------------------------------------------------------------------------
 def _counts(runs: _Runs, size: int, rows: int) -> Integers:
     """For every length from 1 on: how many runs of at least that length are in the rows before each row."""
-    counts = np.zeros((size - 1, rows + 1), np.int64)
-    for length in range(1, size):
+    lengths = min(size - 1, max(2, int(runs.longest.max())))
+    counts = np.zeros((lengths, rows + 1), np.int64)
+    for length in range(1, lengths + 1):
         per_row = np.bincount(runs.rows[runs.longest >= length], minlength=rows)
         np.cumsum(per_row, out=counts[length - 1, 1:])
     return counts
@@ -148,6 +151,7 @@ class _Worths:
         self._house = house
         self._runs = runs
         self._before = before
+        self.longest = int(runs.longest.max())
         self._of_runs: dict[int, Integers] = {}
         self._windows: dict[int, tuple[Integers, Integers]] = {}
 
@@ -197,7 +201,7 @@ class _Worths:
         """The best split of this shape in these rows, and its worth."""
         low, high = (int(n) for n in np.searchsorted(self._runs.rows, (first_row, end_row)))
         options: list[list[tuple[int, int, int]]] = [[] for _ in range(low, high)]
-        largest = size - shape.groups + 1
+        largest = min(size - shape.groups + 1, self.longest)
         sizes = ([1] if shape.alone else []) + list(range(2, largest + 1)) * (shape.groups > shape.alone)
         for length in sizes:
             starts, worths = self.of_windows(length)
@@ -230,9 +234,9 @@ class _Worths:
         return worth, [list(range(start, start - length)) for start, length in chosen] if worth < NEVER else None
 
 
-def _best_pair(worths: _Worths, firsts: Integers, ends: Integers, shape: _Shape, size: int, span: int) -> int:
+def _best_pair(worths: _Worths, firsts: Integers, shape: _Shape, size: int, span: int) -> int:
     """The first of the rows that hold the best two groups."""
-    smaller = range(1, 2) if shape.alone else range(2, size // 2 + 1)
+    smaller = range(1, 2) if shape.alone else range(max(2, size - worths.longest), size // 2 + 1)
     total = np.full(len(firsts), NEVER, np.int64)
     for few in smaller:
         many = size - few
