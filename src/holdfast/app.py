@@ -27,6 +27,7 @@ from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
 from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
+from holdfast.seating.migration_service import MigrationService
 from holdfast.seating.service import SeatingService
 from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
@@ -113,7 +114,9 @@ class Application:
         wakeups: list[Wakeups] = [] if warm is None else [RedisWakeups(warm)]
         wakeups.append(PostgresWakeups(database, settings.database_url))
         feed = Feed(database, wakeups)
+        feed.followers.append(catalogue)  # before those who ask it for what the feed tells of
         hot = HotTier(database, feed, events_max=settings.hot_events, bytes_max=settings.hot_bytes)
+        hot.current_view = catalogue.fresh_event
         live = LiveService(
             database,
             feed,
@@ -145,6 +148,7 @@ class Application:
             database=database,
             accounts=accounts,
             seating=SeatingService(database, catalogue, settings),
+            migrations=MigrationService(database, catalogue),
             holds=HoldsService(database, catalogue, combiner, registry, refusals, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),

@@ -95,6 +95,7 @@ async def world(
         accounts=accounts,
         authenticator=Authenticator(accounts, remember_s=remember_s),
         seating=unused,
+        migrations=unused,
         holds=unused,
         booking=unused,
         insight=unused,

@@ -101,6 +101,7 @@ def plan_hold(view: EventView, call: Call, asked: HoldsAsked, *, whitelisted: bo
     return HoldRequest(
         organization_id=principal.organization_id,
         event_id=view.id,
+        layout_version=view.layout_version,
         seats=tuple([SeatWanted(o, layout.zone_nos[o], new_id()) for o in ordinals]),
         places=tuple([PlacesWanted(zone.zone_no, quantity, new_id()) for zone, quantity in places]),
         user_id=principal.user_id,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.live.availability import Availability
     from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
+    from holdfast.seating.migration_service import MigrationService
     from holdfast.seating.service import SeatingService
     from holdfast.store.catalogue import Catalogue
     from holdfast.store.feed import Feed
@@ -35,6 +36,7 @@ class Services:
     accounts: AccountsService
     authenticator: "Authenticator"
     seating: "SeatingService"
+    migrations: "MigrationService"
     holds: "HoldsService"
     booking: "BookingV2"
     insight: "InsightService"

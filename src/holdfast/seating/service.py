@@ -12,6 +12,7 @@ from holdfast.kernel.errors import (
     EventNotFound,
     Forbidden,
     InvalidRequest,
+    LayoutChanged,
     LayoutNotFound,
     SeatNotFound,
     SeatSold,
@@ -295,7 +296,7 @@ class SeatingService:
             rows = await inventory.list_seats(
                 tx, call.organization_id, event_id, ordinals, state=state, hold_type=hold_type, limit=limit + 1
             )
-        seats = [_seat_answer(call, view.layout, row) for row in rows]
+        seats = [_seat_answer(call, self._same_layout(view, row), row) for row in rows]
         return part_of(seats, limit, lambda seat: str(seat.ordinal))
 
     async def get_seat(self, call: Call, event_id: UUID, seat: UUID) -> SeatAnswer:
@@ -305,7 +306,7 @@ class SeatingService:
             row = await inventory.find_seat(tx, call.organization_id, event_id, ordinal)
         if row is None:
             raise _no_such_seats([seat])
-        return _seat_answer(call, view.layout, row)
+        return _seat_answer(call, self._same_layout(view, row), row)
 
     async def list_zones(self, call: Call, event_id: UUID) -> list[ZoneCounts]:
         """The general-admission zones and what is left of them."""
@@ -314,7 +315,7 @@ class SeatingService:
             rows = await inventory.list_zones(tx, call.organization_id, event_id)
         answers: list[ZoneCounts] = []
         for row in rows:
-            zone = view.layout.zones[row["zone_no"]]
+            zone = self._same_layout(view, row).zones[row["zone_no"]]
             answers.append(
                 ZoneCounts(
                     id=zone.id,
@@ -342,7 +343,7 @@ class SeatingService:
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> BlockAnswer:
-            await self._check_running(tx, call, event_id)
+            await self._check_running(tx, call, view)
             done = set(await inventory.block_seats(tx, call, event_id, list(wanted), reason, force=force))
             tx.moved(event_id, done)
             left = [ordinal for ordinal in wanted if ordinal not in done]
@@ -367,7 +368,7 @@ class SeatingService:
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> UnblockAnswer:
-            await self._check_running(tx, call, event_id)
+            await self._check_running(tx, call, view)
             done = await inventory.unblock_seats(tx, call, event_id, list(wanted), reason)
             tx.moved(event_id, done)
             left = [wanted[ordinal] for ordinal in wanted.keys() - set(done)]
@@ -386,11 +387,13 @@ class SeatingService:
                 f"One call can name 1 to {self._bulk_seats_max} seats.", [Problem("/seats", "count", said)]
             )
 
-    async def _check_running(self, tx: Transaction, call: Call, event_id: UUID) -> None:
-        """Shares the event's lock: it stays what it is until the commit."""
-        await events.share_event(tx, event_id)
-        event = (await _find_event(tx, call, event_id)).event
+    async def _check_running(self, tx: Transaction, call: Call, view: EventView) -> None:
+        """Shares the event's lock: it stays what it is until the commit, and its seats are those of the view."""
+        await events.share_event(tx, view.id)
+        event = (await _find_event(tx, call, view.id)).event
         check_saleable(event.status, None, None, event.updated_at, any_time=True)
+        if event.layout_version != view.layout_version:
+            raise LayoutChanged
 
     # Guest list ----------------------------------------------------------------------------------------------
     async def add_to_whitelist(self, call: Call, event_id: UUID, user_ids: list[UUID]) -> WhitelistAnswer:
@@ -433,6 +436,13 @@ class SeatingService:
         if view is None or not may_see(call, view.id, view.status):
             raise EventNotFound
         return view
+
+    def _same_layout(self, view: EventView, row: Row) -> Layout:
+        """The view may be a moment older than the row, and a migration between them."""
+        if row["layout_version"] != view.layout_version:
+            self._catalogue.forget(view.organization_id, view.id)
+            raise LayoutChanged
+        return view.layout
 
     async def _fresh_event(self, call: Call, event_id: UUID) -> EventView:
         view = await self._catalogue.fresh_event(call.organization_id, event_id)

@@ -57,12 +57,17 @@ class Registry:
 
     def peek(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         """By what is in memory; never waits. None: the database must be asked."""
-        event = self.hot.peek(view.organization_id, view.id)
+        event = self._event(view)
         if event is None:
             LOOKUPS.add("hot", "seat", "miss")
             self.hot.want(view)
             return None
         return self._in_memory(event, ordinal, user_id)
+
+    def _event(self, view: EventView) -> HotEvent | None:
+        """The event's seats where they are known, by the same numbers as in the view."""
+        event = self.hot.peek(view.organization_id, view.id)
+        return event if event is not None and event.layout.numbers_as(view.layout) else None
 
     def _in_memory(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
         left_s = event.refusal(ordinal, user_id, self.feed.database_now())
@@ -74,8 +79,8 @@ class Registry:
         return Taken(ordinal, STATES[event.states[ordinal]].value, expires_in)
 
     def open_gate(self, gate: Gate, view: EventView, now: float) -> bool:
-        event = self.hot.peek(view.organization_id, view.id)
-        if event is None or event.layout.seat_count != view.layout.seat_count:
+        event = self._event(view)
+        if event is None:
             return False
         gate.event, gate.view = event, view
         gate.until = min(now + GATE_S, view.closes, self.feed.trusted_until)
@@ -83,7 +88,7 @@ class Registry:
 
     async def look_up(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         """The same, and the warm tier where the event is not in memory. None says only: ask the database."""
-        event = self.hot.peek(view.organization_id, view.id)
+        event = self._event(view)
         if event is not None:
             return self._in_memory(event, ordinal, user_id)
         LOOKUPS.add("hot", "seat", "miss")
