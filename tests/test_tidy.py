@@ -24,6 +24,7 @@ WITH_IO = frozenset(
         "insight/registry.py",
         "live/availability.py",
         "live/geometry_service.py",
+        "seating/migration_service.py",
     )
 )
 """Files of a slice, beside its service.py, that talk to the store. Everything else in a slice is pure."""

@@ -136,11 +136,6 @@ class MigrationService:
         """Everything, or (409) nothing."""
         require_staff(call)
         known = await self._stored(call, event_id, migration_id)
-        _require_planned(known)
-        if known.plan.blockers:
-            raise MigrationBlocked(
-                "The plan cannot be applied: " + " ".join(known.plan.blockers), blockers=known.plan.blockers
-            )
         old = await self._catalogue.layout(call.organization_id, known.layout_id, known.from_version)
         new = await self._catalogue.layout(call.organization_id, known.layout_id, known.to_version)
         assert old is not None
@@ -153,6 +148,9 @@ class MigrationService:
             stored = await store.find(tx, call.organization_id, event_id, migration_id)
             assert stored is not None
             _require_planned(stored)
+            if stored.plan.blockers:
+                said = " ".join(stored.plan.blockers)
+                raise MigrationBlocked(f"The plan cannot be applied. {said}", blockers=stored.plan.blockers)
             if await store.fingerprint(tx, call.organization_id, event_id) != stored.fingerprint:
                 raise MigrationOutdated(
                     "The event has changed since the plan was made; plan again. Nothing was applied."

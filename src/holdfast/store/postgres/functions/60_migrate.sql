@@ -124,6 +124,7 @@ BEGIN
   GROUP BY c.zone_no, c.state, c.hold_type HAVING sum(c.change) <> 0;
 
   -- Into the new ones.
+  PERFORM set_config('holdfast.migrating', p_event::text, true);
   DELETE FROM event_seats s WHERE s.organization_id = p_org AND s.event_id = p_event;
   INSERT INTO event_seats (organization_id, event_id, ordinal, zone_no, booking_id, state, version, hold_id, hold_type,
     held_until, locked_at, sold_at, block_reason)
@@ -138,6 +139,7 @@ BEGIN
   WHERE s.organization_id = p_org AND s.event_id = p_event;
 
   DELETE FROM event_zones z WHERE z.organization_id = p_org AND z.event_id = p_event;
+  PERFORM set_config('holdfast.migrating', '', true);
   INSERT INTO event_zones (organization_id, event_id, zone_no, booking_id, capacity, held, sold, version)
   SELECT p_org, p_event, n.zone_no,
     coalesce(k.booking_id, v_booking + count(*) FILTER (WHERE k.booking_id IS NULL) OVER (ORDER BY n.n)),

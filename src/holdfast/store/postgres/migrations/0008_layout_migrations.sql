@@ -59,5 +59,13 @@ BEGIN
 END $$;
 GRANT SELECT, INSERT, UPDATE ON layout_migrations TO holdfast_app;
 GRANT SELECT, INSERT ON event_layout_changes TO holdfast_app;
--- A migration writes an event's inventory anew.
+
+-- A migration writes an event's inventory anew. Otherwise seats and zones are never deleted: only the transaction that says
+-- which event it migrates may, and of no other event.
 GRANT DELETE ON event_seats, event_zones TO holdfast_app;
+CREATE FUNCTION migrating_event() RETURNS uuid LANGUAGE sql STABLE PARALLEL SAFE
+  RETURN nullif(current_setting('holdfast.migrating', true), '')::uuid;
+CREATE POLICY only_by_migration ON event_seats AS RESTRICTIVE FOR DELETE TO holdfast_app
+  USING (event_id = (SELECT migrating_event()));
+CREATE POLICY only_by_migration ON event_zones AS RESTRICTIVE FOR DELETE TO holdfast_app
+  USING (event_id = (SELECT migrating_event()));
