@@ -29,6 +29,7 @@ from holdfast.live.availability import Availability
 from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
 from holdfast.seating.files_service import LayoutFiles
+from holdfast.seating.migration_service import MigrationService
 from holdfast.seating.places_service import PlacesService
 from holdfast.seating.series_service import SeriesService
 from holdfast.seating.service import SeatingService
@@ -118,8 +119,10 @@ class Application:
         wakeups: list[Wakeups] = [] if warm is None else [RedisWakeups(warm)]
         wakeups.append(PostgresWakeups(database, settings.database_url))
         feed = Feed(database, wakeups)
+        feed.followers.append(catalogue)  # before those who ask it for what the feed tells of
         hot = HotTier(database, feed, events_max=settings.hot_events, bytes_max=settings.hot_bytes)
         catalogue.on_read.append(hot.take_terms)
+        hot.current_view = catalogue.fresh_event
         live = LiveService(
             database,
             feed,
@@ -157,6 +160,7 @@ class Application:
             layout_files=LayoutFiles(database, catalogue, seating),
             series=SeriesService(database, catalogue),
             places=PlacesService(database, catalogue),
+            migrations=MigrationService(database, catalogue),
             holds=holds,
             best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),

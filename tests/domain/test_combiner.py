@@ -128,6 +128,7 @@ def request(
     return HoldRequest(
         organization_id=organization,
         event_id=EVENT,
+        layout_version=None,
         seats=tuple(SeatWanted(n, 0, new_id()) for n in seats),
         places=(PlacesWanted(1, places, new_id()),) if places else (),
         user_id=user or new_id(),

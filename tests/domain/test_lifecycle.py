@@ -16,6 +16,7 @@ from holdfast.holds.lifecycle import (
     GaCounts,
     HoldStatus,
     IllegalHistory,
+    LayoutChange,
     LogRow,
     SeatState,
     Verb,
@@ -59,6 +60,12 @@ def test_the_table_of_moves_is_exactly_the_documented_one() -> None:
         (SOLD, BLOCKED, Verb.BLOCK),
         (BLOCKED, AVAILABLE, Verb.UNBLOCK),
         (BLOCKED, SOLD, Verb.UNBLOCK),
+        (HELD, AVAILABLE, Verb.MIGRATE),
+        (SOLD, AVAILABLE, Verb.MIGRATE),
+        (BLOCKED, AVAILABLE, Verb.MIGRATE),
+        (AVAILABLE, HELD, Verb.MIGRATE),
+        (AVAILABLE, SOLD, Verb.MIGRATE),
+        (AVAILABLE, BLOCKED, Verb.MIGRATE),
     }
     assert len({(m.old_state, m.new_state, m.verb) for m in LEGAL_MOVES}) == len(LEGAL_MOVES)
 
@@ -72,6 +79,7 @@ def test_the_table_of_moves_is_exactly_the_documented_one() -> None:
         (Verb.REVERT_SALE, {Actor.ADMIN, Actor.API}),
         (Verb.BLOCK, {Actor.ADMIN}),
         (Verb.UNBLOCK, {Actor.ADMIN}),
+        (Verb.MIGRATE, {Actor.ADMIN, Actor.API}),
     ],
 )
 def test_each_verb_has_those_who_may_ask_for_it(verb: Verb, actors: set[Actor]) -> None:
@@ -84,8 +92,8 @@ def test_booking_v2_has_one_word_for_each_state() -> None:
     assert BOOKING_STATES[HELD] is BookingState.LOCKED
 
 
-def test_every_move_out_of_held_ends_the_hold() -> None:
-    assert set(HOLD_ENDS_AS) == {m.verb for m in LEGAL_MOVES if m.old_state is HELD}
+def test_every_move_out_of_held_ends_the_hold_unless_it_only_gets_another_number() -> None:
+    assert set(HOLD_ENDS_AS) == {m.verb for m in LEGAL_MOVES if m.old_state is HELD} - {Verb.MIGRATE}
     assert set(HOLD_ENDS_AS.values()) == set(HoldStatus) - {HoldStatus.ACTIVE}
 
 
@@ -219,3 +227,46 @@ def test_only_moves_of_the_table_can_be_replayed(old: SeatState, new: SeatState,
             replay([row], initial={0: old})
     else:
         assert replay([row], initial={0: old}).seats == {0: new}
+
+
+# Another version of the layout --------------------------------------------------------------------------------------
+LEFT = [
+    move(Verb.HOLD, AVAILABLE, HELD, 1, ordinal=5),
+    move(Verb.MIGRATE, HELD, AVAILABLE, 2, ordinal=5),
+]
+CHANGE = LayoutChange(after_rows=2, base_version=7, capacities={3: 10})
+
+
+def test_after_a_change_of_the_layout_every_number_begins_free_at_the_base_version() -> None:
+    entered = move(Verb.MIGRATE, AVAILABLE, HELD, 8, ordinal=1)
+    bought = move(Verb.CONVERT, HELD, SOLD, 9, ordinal=1)
+    end = replay([*LEFT, entered, bought], changes=[CHANGE])
+    assert (end.seats, end.versions, end.base_version) == ({1: SOLD}, {1: 9}, 7)
+    assert replay(LEFT, changes=[CHANGE]).seats == {}
+    assert replay([], changes=[LayoutChange(after_rows=0, base_version=1)]).base_version == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "changes", "said"),
+    [
+        (LEFT[:1], [LayoutChange(after_rows=1, base_version=7)], "still held"),
+        ([*LEFT, move(Verb.MIGRATE, AVAILABLE, HELD, 3, ordinal=5)], [CHANGE], "8 comes next"),
+        (LEFT, [LayoutChange(after_rows=2, base_version=1)], "went on from 1"),
+        ([places(Verb.HOLD, AVAILABLE, HELD, 2)], [LayoutChange(after_rows=1, base_version=1)], "2 places taken"),
+        ([places(Verb.HOLD, AVAILABLE, HELD, 11)], [CHANGE], "of 10"),
+    ],
+)  # fmt: skip
+def test_what_was_left_behind_in_old_numbers_is_found(
+    rows: list[LogRow], changes: list[LayoutChange], said: str
+) -> None:
+    with pytest.raises(IllegalHistory, match=said):
+        replay(rows, changes=changes)
+
+
+def test_capacities_count_for_their_own_version_of_the_layout() -> None:
+    more = [places(Verb.MIGRATE, HELD, AVAILABLE, 9), places(Verb.MIGRATE, AVAILABLE, HELD, 9)]
+    rows = [places(Verb.HOLD, AVAILABLE, HELD, 9), *more]
+    change = LayoutChange(after_rows=2, base_version=1, capacities={3: 10})
+    with pytest.raises(IllegalHistory, match="fills 9 places of 8"):
+        replay(rows, changes=[change], capacities={3: 8})
+    assert replay(rows, changes=[change], capacities={3: 9}).zones[3].held == 9

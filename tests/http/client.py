@@ -98,6 +98,7 @@ async def world(
         series=unused,
         places=unused,
         layout_files=unused,
+        migrations=unused,
         holds=unused,
         best=unused,
         booking=unused,

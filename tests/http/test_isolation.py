@@ -34,6 +34,7 @@ class Ids:
     webhook: str
     delivery: str
     series: str
+    migration: str
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,10 @@ OWN_EVENT: dict[str, Case] = {
     "places to block": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/zones/{them.zone}/block", {"quantity": 1, "reason": "x"}
     ),
+    "a migration of one's own event": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/migrations/{them.migration}/apply"
+    ),
+    "a migration to read": lambda them, me: Asked("GET", f"/api/events/{me.event}/migrations/{them.migration}"),
     "a layout for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "layout_id": them.layout}),
     "a series for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "series_id": them.series}),
     "a layout for a series": lambda them, me: Asked("POST", "/api/series", {"name": "Mine", "layout_id": them.layout}),
@@ -88,6 +93,10 @@ OWN_EVENT: dict[str, Case] = {
 
 def of_event(method: str, rest: str = "", body: Any = None) -> Case:
     return lambda them, me: Asked(method, f"/api/events/{them.event}{rest}", body)
+
+
+def of_migration(method: str, rest: str = "") -> Case:
+    return lambda them, me: Asked(method, f"/api/events/{them.event}/migrations/{them.migration}{rest}")
 
 
 def booking(call: str) -> Case:
@@ -156,6 +165,12 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("GET", "/api/events/{event_id}/occupancy"): of_event("GET", "/occupancy"),
     ("GET", "/api/events/{event_id}/occupancy/history"): of_event("GET", "/occupancy/history"),
     ("GET", "/api/events/{event_id}/geometry"): of_event("GET", "/geometry"),
+    ("GET", "/api/events/{event_id}/migrations"): of_event("GET", "/migrations"),
+    ("POST", "/api/events/{event_id}/migrations"): of_event("POST", "/migrations", {"layout_version": 2}),
+    ("GET", "/api/events/{event_id}/migrations/{migration_id}"): of_migration("GET"),
+    ("DELETE", "/api/events/{event_id}/migrations/{migration_id}"): of_migration("DELETE"),
+    ("POST", "/api/events/{event_id}/migrations/{migration_id}/apply"): of_migration("POST", "/apply"),
+    ("GET", "/api/events/{event_id}/migrations/{migration_id}/notifications"): of_migration("GET", "/notifications"),
     ("GET", "/api/webhooks/{id}"): lambda them, me: Asked("GET", f"/api/webhooks/{them.webhook}"),
     ("PATCH", "/api/webhooks/{id}"): lambda them, me: Asked(
         "PATCH", f"/api/webhooks/{them.webhook}", {"enabled": False}
@@ -269,6 +284,8 @@ async def furnish(made: Stage, name: str) -> Ids:
     webhook = endpoint.json()["data"]["id"]
     delivery = await made.post(f"/api/webhooks/{webhook}/test", {})
     series = await made.post("/api/series", {"name": f"{name} run", "layout_id": layout_id})
+    await made.post(f"/api/layouts/{layout_id}/versions", {"config": theatre_config(2, 6, ga_capacity=10)})
+    migration = await made.post(f"/api/events/{event}/migrations", {"layout_version": 2})
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -281,6 +298,7 @@ async def furnish(made: Stage, name: str) -> Ids:
         webhook=webhook,
         delivery=delivery.json()["data"]["id"],
         series=series.json()["data"]["id"],
+        migration=migration.json()["data"]["id"],
     )
 
 
@@ -303,6 +321,7 @@ TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
+    "layout_migrations", "event_layout_changes",
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ import httpx
 import msgspec
 
 from holdfast.accounts.principal import Call, Principal, Role
+from holdfast.accounts.records import Bootstrap
 from holdfast.app import Application
 from holdfast.compat.booking_v2 import GroupRef, SeatRef, StateSelection
 from holdfast.holds.answers import Placement
@@ -109,6 +110,19 @@ async def post(server: httpx.URL, path: str, headers: dict[str, str], body: Any 
     return Answer(int(head.split(b" ", 2)[1]), msgspec.json.decode(rest))
 
 
+def api_call(organization: Bootstrap) -> Call:
+    """With an API key of the organization."""
+    principal = Principal(
+        organization_id=organization.organization_id,
+        tenant_id=organization.tenant_id,
+        actor=Actor.API,
+        role=Role.ORGANIZER,
+        subject="key:tests",
+        scopes=frozenset({"*"}),
+    )
+    return Call(principal=principal)
+
+
 # Instances ----------------------------------------------------------------------------------------------------------
 @dataclass
 class Ground:
@@ -134,15 +148,7 @@ class Ground:
 
     @property
     def api(self) -> Call:
-        principal = Principal(
-            organization_id=self.organization_id,
-            tenant_id=self.event.organization.tenant_id,
-            actor=Actor.API,
-            role=Role.ORGANIZER,
-            subject="key:tests",
-            scopes=frozenset({"*"}),
-        )
-        return Call(principal=principal)
+        return api_call(self.event.organization)
 
     async def new_event(self, config: dict[str, Any], **fields: Any) -> PublishedEvent:
         return await make_published_event(self.parts, self.event.organization, config=config, **fields)

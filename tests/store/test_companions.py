@@ -31,6 +31,7 @@ def on_stage(database: TestDatabase, work: Callable[[Application, Asking], Any])
                 return HoldRequest(
                     organization_id=made.organization.organization_id,
                     event_id=made.id,
+                    layout_version=1,
                     seats=tuple(SeatWanted(o, 0, new_id(), RULE if o == COMPANION else None) for o in ordinals),
                     places=(),
                     user_id=user_id or new_id(),

@@ -73,6 +73,7 @@ async def hold(
     request = HoldRequest(
         organization_id=made.organization.organization_id,
         event_id=made.id,
+        layout_version=made.event.layout_version,
         seats=tuple(SeatWanted(ordinal, 0, new_id()) for ordinal in ordinals),
         places=(PlacesWanted(1, places, new_id()),) if places else (),
         user_id=new_id(),

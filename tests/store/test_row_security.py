@@ -20,8 +20,10 @@ from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from tests.conftest import TestDatabase
 from tests.factories import staff_call, theatre_config
 from tests.http.client import bearer
+from tests.http.migration_ground import add_version, apply, plan
 from tests.stage import Stage, stage
 
+MORE = theatre_config(1, 6, ga_capacity=12)
 APPEND_ONLY = ("seat_state_events", "audit_entries", "outbox")
 MAY_BE_DELETED = {
     "event_whitelist",
@@ -33,6 +35,8 @@ MAY_BE_DELETED = {
     "webhook_attempts",
     "sold_out_events",
 }
+REWRITTEN_BY_MIGRATION = ("event_seats", "event_zones")
+"""Deleted only by the transaction that migrates their event."""
 ENGINE_MAY_READ = {
     "holds": {"organization_id", "held_until", "status"},
     "organizations": {"organization_id", "tenant_id"},
@@ -116,6 +120,8 @@ async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
             assert (await side.hold(side.admin, 1)).status_code == 201  # a change that is not folded yet
         await SnapshotOccupancy(made.app.database).once()
         await furnish_webhooks(made, other)
+        for side in (made, other):
+            assert (await apply(side, (await plan(side, await add_version(side, MORE)))["id"])).status_code == 200
         app, owner = await asyncpg.connect(database.app), await asyncpg.connect(database.owner)
         try:
             yield Wall(
@@ -236,10 +242,33 @@ def test_what_happened_can_be_added_to_but_never_changed(database: TestDatabase)
                 await refuses(found.app, f"UPDATE {table} SET at = at")
                 await refuses(found.app, f"DELETE FROM {table}")
                 await refuses(found.app, f"TRUNCATE {table}")
-            for table in set(found.tables) - MAY_BE_DELETED:
+            for table in set(found.tables) - MAY_BE_DELETED - set(REWRITTEN_BY_MIGRATION):
                 await refuses(found.app, f"DELETE FROM {table}")
             for table in found.tables:
                 await refuses(found.app, f"TRUNCATE {table}")
+
+    run(database, check)
+
+
+def test_seats_and_zones_are_deleted_by_the_migration_of_their_own_event_alone(database: TestDatabase) -> None:
+    async def check(found: Wall) -> None:
+        foreign = await found.owner.fetchval(
+            "SELECT id FROM events WHERE organization_id = $1", found.theirs["organization_id"]
+        )
+        for table in REWRITTEN_BY_MIGRATION:
+            for event_id in ("", str(foreign)):
+                async with found.app.transaction():
+                    await scope(found.app, found.mine)
+                    await found.app.execute("SELECT set_config('holdfast.migrating', $1, true)", event_id)
+                    assert await found.app.execute(f"DELETE FROM {table}") == "DELETE 0"
+            before = await found.owner.fetchval(f"SELECT count(*) FROM {table} WHERE event_id = $1", foreign)
+            async with found.app.transaction():
+                await scope(found.app, found.mine)
+                await found.app.execute("SELECT set_config('holdfast.migrating', $1, true)", found.made.event_id)
+                assert await found.app.execute(f"DELETE FROM {table}") != "DELETE 0"
+            assert (
+                await found.owner.fetchval(f"SELECT count(*) FROM {table} WHERE event_id = $1", foreign) == before > 0
+            )
 
     run(database, check)
 

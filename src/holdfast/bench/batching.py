@@ -99,6 +99,7 @@ def _requests(organization_id: UUID, event: OnSale, buyers: int) -> Iterator[Hol
         yield HoldRequest(
             organization_id=organization_id,
             event_id=event_id,
+            layout_version=1,
             seats=(SeatWanted(ordinal, 0, new_id()),),
             places=(),
             user_id=users[n % buyers],

@@ -20,6 +20,7 @@ from holdfast.kernel.errors import (
     EventNotAvailable,
     EventUnavailable,
     InvalidRequest,
+    LayoutChanged,
     NotFound,
     Refusal,
     SeatHeldByAnother,
@@ -36,6 +37,7 @@ from holdfast.store.catalogue import Catalogue
 from holdfast.store.postgres import booking as store
 from holdfast.store.postgres.accessibility import Asker, audit_accessible, companion_rows
 from holdfast.store.postgres.database import Database, Transaction
+from holdfast.store.postgres.events import layout_version
 from holdfast.store.postgres.holds import hold_whole
 from holdfast.store.postgres.idempotency import run_once
 
@@ -197,6 +199,7 @@ class BookingV2:
             SeatNotOffered,
             ZoneAtCapacity,
             ZoneDisabled,
+            LayoutChanged,
         ):
             return False
         except (EventNotAvailable, EventUnavailable) as refusal:  # it was on sale a moment ago
@@ -214,6 +217,7 @@ class BookingV2:
 
     async def _find(self, tx: Transaction, call: Call, view: EventView, wanted: StateSelection) -> _Selection:
         _require_shape(wanted, self._seats_max)
+        await store.share_event(tx, view.id)  # from here on an id names the same seat until the commit
         seat_ids = [s.id for s in wanted.seats]
         group_ids = [g.id for g in wanted.group_of_seats]
         ordinals = await store.find_seats(tx, call.organization_id, view.id, seat_ids)
@@ -228,6 +232,9 @@ class BookingV2:
         view = await self._event(call, event_id)
         layout = view.layout
         async with self._database.transaction(call.organization_id) as tx:
+            await store.share_event(tx, event_id)
+            if await layout_version(tx, call.organization_id, event_id) != view.layout_version:
+                raise LayoutChanged
             seats = await store.seat_states(tx, call.organization_id, event_id)
             zones = await store.zone_counts(tx, call.organization_id, event_id)
         return InventoryState(
@@ -294,6 +301,7 @@ def _lock_request(view: EventView, call: Call, chosen: _Selection, resolved: Res
     return HoldRequest(
         organization_id=call.organization_id,
         event_id=view.id,
+        layout_version=view.layout_version,
         seats=wanted_seats(view, call, chosen.ordinals, resolved.name),
         places=tuple(PlacesWanted(zone_no, quantity, new_id()) for zone_no, quantity in chosen.groups),
         user_id=None,

@@ -12,6 +12,7 @@ from holdfast.kernel.errors import (
     EventNotFound,
     EventSalesClosed,
     EventUnavailable,
+    LayoutChanged,
     RateLimited,
     Refusal,
     SeatHeldByAnother,
@@ -55,6 +56,7 @@ class HoldRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     organization_id: UUID
     event_id: UUID
+    layout_version: int | None  # in which ordinals and zone numbers are meant; none: the event has zones of its own
     seats: tuple[SeatWanted, ...]  # sorted by ordinal
     places: tuple[PlacesWanted, ...]  # sorted by zone
     user_id: UUID | None
@@ -121,6 +123,7 @@ class ClaimFacts(msgspec.Struct, frozen=True):
     on_sale: bool | None = None
     retry_after_s: int | None = None
     kept: bool | None = None
+    layout_version: int | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -226,7 +229,7 @@ def _granted(request: HoldRequest, decided_at: datetime) -> list[PlacedHold]:
 
 
 def _event_refusal(request: HoldRequest, fact: ClaimFacts) -> Refusal | None:
-    """What holds for the whole request, in the order the checks are promised: event, sale window, limit."""
+    """What holds for the whole request, in the order the checks are promised: event, sale window, layout, limit."""
     if fact.event_status is None:
         return EventNotFound()
     if fact.event_status == "cancelled":
@@ -235,6 +238,8 @@ def _event_refusal(request: HoldRequest, fact: ClaimFacts) -> Refusal | None:
         return EventNotAvailable("This event is not on sale.", status_of_event=fact.event_status)
     if fact.on_sale is False:
         return EventSalesClosed("Sales for this event are not open now.")
+    if fact.layout_version != request.layout_version:
+        return LayoutChanged()
     if fact.retry_after_s is not None:
         return RateLimited(
             "You have placed as many holds as are allowed in a few minutes. Please wait a moment.",

@@ -112,7 +112,8 @@ class _Waiting:
 
 
 QueueKey = tuple[UUID, bool]  # organization, and whether the requests are for places instead of seats
-SeatKey = tuple[UUID, int]
+SeatKey = tuple[UUID, int, int | None]
+"""Event, ordinal, and the version of the layout in which the ordinal is meant."""
 
 
 class _Batch:
@@ -241,7 +242,7 @@ class Combiner:
         request = waiting.request
         event_id = request.event_id
         for seat in request.seats:
-            key = (event_id, seat.ordinal)
+            key = (event_id, seat.ordinal, request.layout_version)
             leader = batch if key in batch.seats else self._in_flight.get(key)
             if leader is not None:
                 leader.followers.setdefault(key, []).append(waiting)
@@ -253,7 +254,7 @@ class Combiner:
                 return
             batch.users |= mine
         for seat in request.seats:
-            batch.seats[(event_id, seat.ordinal)] = waiting
+            batch.seats[(event_id, seat.ordinal, request.layout_version)] = waiting
         batch.members.append(waiting)
         batch.claims += len(request.seats) + len(request.places)
         self._waiting -= 1

@@ -1,7 +1,7 @@
 """The states of a seat, the only legal moves between them, and a checker that replays a log of moves."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -46,6 +46,8 @@ class Verb(StrEnum):
     REVERT_SALE = "revert_sale"
     BLOCK = "block"
     UNBLOCK = "unblock"
+    MIGRATE = "migrate"
+    """Out of a number of one version of the layout, and into one of another: see `LayoutChange`."""
 
 
 BOOKING_STATES: dict[SeatState, BookingState] = {
@@ -68,6 +70,8 @@ class Move(msgspec.Struct, frozen=True):
 _EVERYONE = frozenset(Actor)
 _BUYERS_AND_STAFF = frozenset((Actor.CUSTOMER, Actor.ADMIN, Actor.API))
 _ADMIN = frozenset((Actor.ADMIN,))
+_STAFF = frozenset((Actor.ADMIN, Actor.API))
+_TAKEN = (SeatState.HELD, SeatState.SOLD, SeatState.BLOCKED)
 
 LEGAL_MOVES: tuple[Move, ...] = (
     Move(SeatState.AVAILABLE, SeatState.HELD, Verb.HOLD, _BUYERS_AND_STAFF),
@@ -82,6 +86,8 @@ LEGAL_MOVES: tuple[Move, ...] = (
     Move(SeatState.SOLD, SeatState.BLOCKED, Verb.BLOCK, _ADMIN),
     Move(SeatState.BLOCKED, SeatState.AVAILABLE, Verb.UNBLOCK, _ADMIN),
     Move(SeatState.BLOCKED, SeatState.SOLD, Verb.UNBLOCK, _ADMIN),
+    *(Move(state, SeatState.AVAILABLE, Verb.MIGRATE, _STAFF) for state in _TAKEN),
+    *(Move(SeatState.AVAILABLE, state, Verb.MIGRATE, _STAFF) for state in _TAKEN),
 )
 
 HOLD_ENDS_AS: dict[Verb, HoldStatus] = {
@@ -90,7 +96,7 @@ HOLD_ENDS_AS: dict[Verb, HoldStatus] = {
     Verb.CONVERT: HoldStatus.CONVERTED,
     Verb.BLOCK: HoldStatus.CANCELLED,
 }
-"""What becomes of the hold on a seat that a move takes out of `held`."""
+"""What becomes of the hold on a seat that a move takes out of `held`. One that is migrated goes on with its new number."""
 
 _MOVES = {(move.old_state, move.new_state, move.verb): move for move in LEGAL_MOVES}
 
@@ -118,6 +124,17 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     """The seat's version after the move."""
 
 
+class LayoutChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Where in a log ordinals and zone numbers begin to mean those of another version of the layout."""
+
+    after_rows: int
+    """How many rows of the log come before it."""
+    base_version: int
+    """The version that every seat has then."""
+    capacities: Mapping[int, int] = {}
+    """Of the counted zones before it."""
+
+
 class GaCounts(msgspec.Struct, frozen=True):
     held: int = 0
     sold: int = 0
@@ -136,6 +153,8 @@ class Replayed(msgspec.Struct, frozen=True):
     holds: dict[int, uuid.UUID]
     """The hold on each seat that ends up held, where the log names it."""
     zones: dict[int, GaCounts]
+    base_version: int = 0
+    """Of seats no row speaks of."""
 
 
 class IllegalHistory(Exception):
@@ -155,22 +174,41 @@ def replay(
     initial: Mapping[int, SeatState] | None = None,
     initial_version: int = 0,
     capacities: Mapping[int, int] | None = None,
+    changes: Sequence[LayoutChange] = (),
 ) -> Replayed:
     """Folds an event's log, in its order, into final states. Raises IllegalHistory at an impossible row.
 
     Seats begin available unless `initial` says otherwise, and at `initial_version`; each row adds one. With
-    `capacities` (by zone number) a counted zone may never be over its own.
+    `capacities` (by zone number) a counted zone may never be over its own. At each of the `changes` everything must have
+    left its old number: the log goes on in other numbers, all of them free.
     """
-    fold = _Fold(initial or {}, initial_version, capacities or {})
+    ahead = list(changes)
+    fold = _Fold(initial or {}, initial_version, ahead[0].capacities if ahead else capacities or {})
+    position, row = 0, None
     for position, row in enumerate(log_rows):
+        while ahead and ahead[0].after_rows <= position:
+            reason = _pass(fold, ahead, capacities or {})
+            if reason is not None:
+                raise IllegalHistory(position, row, reason)
         reason = fold.step(row)
         if reason is not None:
+            raise IllegalHistory(position, row, reason)
+    while ahead:
+        reason = _pass(fold, ahead, capacities or {})
+        if reason is not None:
+            assert row is not None, "in an empty log nothing can be left behind"
             raise IllegalHistory(position, row, reason)
     zones = {
         zone_no: GaCounts(counts[SeatState.HELD], counts[SeatState.SOLD], counts[SeatState.BLOCKED])
         for zone_no, counts in fold.zones.items()
     }
-    return Replayed(fold.seats, fold.versions, fold.holds, zones)
+    return Replayed(fold.seats, fold.versions, fold.holds, zones, fold.base_version)
+
+
+def _pass(fold: "_Fold", ahead: list[LayoutChange], capacities: Mapping[int, int]) -> str | None:
+    """Over to the next version of the layout, or why that cannot be."""
+    change = ahead.pop(0)
+    return fold.begin_anew(change.base_version, ahead[0].capacities if ahead else capacities)
 
 
 class _Fold:
@@ -180,8 +218,23 @@ class _Fold:
         self.holds: dict[int, uuid.UUID] = {}
         self.zones: dict[int, dict[SeatState, int]] = {}
         self._initial = initial
-        self._initial_version = initial_version
+        self.base_version = initial_version
         self._capacities = capacities
+
+    def begin_anew(self, base_version: int, capacities: Mapping[int, int]) -> str | None:
+        """Other numbers from here on; or what was left behind in the old ones."""
+        for ordinal, state in {**self._initial, **self.seats}.items():
+            if state is not SeatState.AVAILABLE:
+                return f"seat {ordinal} was still {state} when the layout changed"
+        for zone_no, counts in self.zones.items():
+            if counts[SeatState.AVAILABLE] != 0:
+                return f"zone {zone_no} still had {-counts[SeatState.AVAILABLE]} places taken when the layout changed"
+        highest = max(self.versions.values(), default=self.base_version)
+        if base_version < highest:
+            return f"versions went on from {base_version} after {highest}"
+        self.seats, self.versions, self.holds, self.zones = {}, {}, {}, {}
+        self._initial, self.base_version, self._capacities = {}, base_version, capacities
+        return None
 
     def step(self, row: LogRow) -> str | None:
         """Applies the row, or returns why it cannot be."""
@@ -197,7 +250,7 @@ class _Fold:
         state = self.seats.get(ordinal, self._initial.get(ordinal, SeatState.AVAILABLE))
         if row.old_state is not state:
             return f"says the seat was {row.old_state}, but it was {state}"
-        expected = self.versions.get(ordinal, self._initial_version) + 1
+        expected = self.versions.get(ordinal, self.base_version) + 1
         if row.version != expected:
             return f"has version {row.version}, but {expected} comes next"
         if row.quantity != 1:

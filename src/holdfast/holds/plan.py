@@ -144,6 +144,7 @@ def plan_hold(
     return HoldRequest(
         organization_id=principal.organization_id,
         event_id=view.id,
+        layout_version=view.layout_version,
         seats=seats,
         places=wanted,
         user_id=principal.user_id,

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
+import msgspec
+
 from holdfast.accounts.principal import Call, require_staff
 from holdfast.holds.answers import (
     HoldFilter,
@@ -50,6 +52,7 @@ from holdfast.kernel.errors import (
     HoldExpired,
     HoldNotFound,
     InvalidRequest,
+    LayoutChanged,
     Refusal,
     ReleaseForbidden,
     ZoneDisabled,
@@ -103,6 +106,13 @@ class HoldsService:
     # Placing -----------------------------------------------------------------------------------------------------
     async def hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
         """Seats and places for the caller, all or nothing; those already theirs come back as they are."""
+        try:
+            return await self._hold_seats(call, event_id, asked)
+        except LayoutChanged:  # seats are asked for by id: by the layout as it is now they can be found again
+            self._catalogue.forget(call.organization_id, event_id)
+            return await self._hold_seats(call, event_id, asked)
+
+    async def _hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
         view = self._catalogue.peek(call.organization_id, event_id)
         try:
             if view is None:
@@ -143,6 +153,8 @@ class HoldsService:
                 return False
 
             def settled(outcome: Held | Refusal) -> None:
+                if isinstance(outcome, LayoutChanged):
+                    self._catalogue.forget(call.organization_id, event_id)
                 if isinstance(outcome, Refusal):
                     outcome = named_refusal(outcome, view)
                     self._refusals.note(call, event_id, outcome)
@@ -425,7 +437,16 @@ class HoldsService:
         row = await store.get_hold(tx, call.organization_id, hold_id)
         if row is None:
             raise HoldNotFound
-        return row, await self._event(call, row["event_id"])
+        return row, await self._by_numbers_of(await self._event(call, row["event_id"]), row)
+
+    async def _by_numbers_of(self, view: EventView, row: Row) -> EventView:
+        """With the layout in which the hold's seat is meant: of one that is over, perhaps one that the event had earlier."""
+        version = row["layout_version"]
+        if version == view.layout_version or view.layout_id is None:
+            return view
+        layout = await self._catalogue.layout(view.organization_id, view.layout_id, version)
+        assert layout is not None, "versions are never deleted"
+        return msgspec.structs.replace(view, layout=layout, layout_version=version)
 
     async def get_hold(self, call: Call, hold_id: UUID) -> HoldView:
         async with self._database.transaction(call.organization_id) as tx:
@@ -445,7 +466,7 @@ class HoldsService:
                 tx, call.organization_id, call.principal.user_id, event_id, after, limit + 1
             )
         views = {event: await self._event(call, event) for event in {r["event_id"] for r in rows}}
-        return page_of([hold_view(views[r["event_id"]], r) for r in rows], limit)
+        return page_of([hold_view(await self._by_numbers_of(views[r["event_id"]], r), r) for r in rows], limit)
 
     async def list_of_event(
         self, call: Call, event_id: UUID, chosen: HoldFilter, after: UUID | None, limit: int
@@ -454,7 +475,7 @@ class HoldsService:
         view = await self._event(call, event_id)
         async with self._database.transaction(call.organization_id) as tx:
             rows = await self._filtered_rows(tx, call, view, chosen, after, limit + 1)
-        return page_of([hold_view(view, r, staff=True) for r in rows], limit)
+        return page_of([hold_view(await self._by_numbers_of(view, r), r, staff=True) for r in rows], limit)
 
     async def _filtered_rows(
         self, tx: Transaction, call: Call, view: EventView, chosen: HoldFilter, after: UUID | None, limit: int
@@ -485,6 +506,7 @@ def moved_request(view: EventView, call: Call, row: Row, ordinal: int) -> HoldRe
     return HoldRequest(
         organization_id=call.organization_id,
         event_id=view.id,
+        layout_version=view.layout_version,
         seats=(seat,),
         places=(),
         user_id=row["user_id"],

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
     from holdfast.seating.files_service import LayoutFiles
+    from holdfast.seating.migration_service import MigrationService
     from holdfast.seating.places_service import PlacesService
     from holdfast.seating.series_service import SeriesService
     from holdfast.seating.service import SeatingService
@@ -42,6 +43,7 @@ class Services:
     series: "SeriesService"
     places: "PlacesService"
     layout_files: "LayoutFiles"
+    migrations: "MigrationService"
     holds: "HoldsService"
     best: "BestAvailable"
     booking: "BookingV2"

@@ -61,10 +61,12 @@ class KnownRest:
 class KnownSeat:
     """A request line that was refused before."""
 
-    __slots__ = ("before", "behind", "expires_in", "gate", "ordinal", "seat_id", "state")
+    __slots__ = ("before", "behind", "expires_in", "gate", "layout", "ordinal", "seat_id", "state")
 
     def __init__(self, gate: Gate, ordinal: int, seat_id: UUID) -> None:
         self.gate = gate
+        self.layout = gate.event.layout
+        """In which the ordinal is meant."""
         self.ordinal = ordinal
         self.seat_id = seat_id
         self.expires_in: int | None = -1
@@ -115,6 +117,9 @@ class Stampede:
         if (now >= gate.until or not gate.event.loaded) and not self._holds.reopen(gate, now):
             return None
         event, ordinal = gate.event, seat.ordinal
+        if event.layout is not seat.layout:
+            del self._seats[data[LINE]]
+            return None
         left_s = event.refused_until[ordinal] - now - self._clock.clock_ahead_s
         if left_s <= 0.0 or event.owners_of[ordinal] == rest.owner:
             return None

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.holds.lifecycle import LogRow, SeatState
+from holdfast.holds.lifecycle import LayoutChange, LogRow, SeatState
 from holdfast.insight.occupancy import Count
 
 
@@ -44,6 +44,8 @@ class EventFacts(msgspec.Struct, frozen=True, kw_only=True):
     zones: Sequence[ZoneFact]
     active_holds: Sequence[HoldFact]
     log: Sequence[LogRow]
+    layout_changes: Sequence[LayoutChange] = ()
+    """Where in the log numbers begin to mean something else."""
     occupancy: Sequence[Count]
     """The counters, folded and not."""
     acknowledged: int = 0

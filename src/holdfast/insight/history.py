@@ -246,7 +246,8 @@ class _Court:
         seat, given = _named(target), of_hold(_hold_id_of(operation, target))
         if hold is None:
             return f"{seat}: {operation.owner} was told to have it{given}, and there is no such hold"
-        if hold.ordinal != (target if isinstance(target, int) else None) or hold.owner != operation.owner:
+        elsewhere = hold.ordinal != (target if isinstance(target, int) else None)
+        if (elsewhere and hold.hold_id not in line.renumbered) or hold.owner != operation.owner:
             return f"{seat}: {operation.owner} was told to have it{given}, which is another's or of another seat"
         told = operation.until
         if told is not None and (hold.held_until is None or hold.held_until < told - MICROSECOND_S):
@@ -423,7 +424,7 @@ class _Court:
                 count.look(_wall_fault(operation))
         for line in self._lines.values():
             for move in line.record.last.moves:
-                if move.row.verb is not Verb.EXPIRE:
+                if move.row.verb not in (Verb.EXPIRE, Verb.MIGRATE):  # the engine's doing, and the organiser's
                     count.look(self._unexplained(line.record, move))
         for word in self._history.words:
             for ordinal, hold_id in (word.holders or {}).items():

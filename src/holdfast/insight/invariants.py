@@ -75,7 +75,7 @@ def _log_replays(facts: EventFacts) -> Invariant:
     name = "the state log replays exactly to the inventory"
     capacities = {zone.zone_no: zone.capacity for zone in facts.zones}
     try:
-        told = replay(facts.log, capacities=capacities)
+        told = replay(facts.log, capacities=capacities, changes=facts.layout_changes)
     except IllegalHistory as error:
         return Invariant(name, False, str(error))
     faults = [*_seat_differences(facts, told), *_zone_differences(facts, told)]
@@ -89,7 +89,7 @@ def _seat_differences(facts: EventFacts, told: Replayed) -> list[str]:
     ]
     for seat in facts.seats:
         state = told.seats.get(seat.ordinal, SeatState.AVAILABLE)
-        version = told.versions.get(seat.ordinal, 0)
+        version = told.versions.get(seat.ordinal, told.base_version)
         hold_id = told.holds.get(seat.ordinal)
         if (seat.state, seat.version, seat.hold_id) != (state, version, hold_id):
             faults.append(

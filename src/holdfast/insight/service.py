@@ -10,9 +10,11 @@ from holdfast.insight.answers import AuditAnswer, MoveAnswer
 from holdfast.kernel.errors import EventNotFound
 from holdfast.seating.answers import Part, part_of
 from holdfast.seating.layout import Layout
+from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
-from holdfast.store.postgres import trail
+from holdfast.store.postgres import events, trail
 from holdfast.store.postgres.database import Database, Row
+from holdfast.store.postgres.layout_migrations import changes_of
 
 
 class InsightService:
@@ -28,7 +30,26 @@ class InsightService:
             raise EventNotFound
         async with self._database.transaction(call.organization_id) as tx:
             rows = await trail.list_moves(tx, call.organization_id, event_id, after, limit + 1)
-        return part_of([_move_answer(view.layout, row) for row in rows], limit, lambda move: str(move.id))
+            changes = await changes_of(tx, call.organization_id, [event_id])  # after the rows: all that bears on them
+            version = await events.layout_version(tx, call.organization_id, event_id)
+        layouts = await self._layouts(view, {version, *(change.from_version for change in changes)})
+        moves: list[MoveAnswer] = []
+        for row in rows:
+            meant = next((change.from_version for change in changes if row["id"] <= change.log_id), version)
+            moves.append(_move_answer(layouts[meant], row))
+        return part_of(moves, limit, lambda move: str(move.id))
+
+    async def _layouts(self, view: EventView, versions: set[int | None]) -> dict[int | None, Layout]:
+        """The versions of the event's layout in which its log was written."""
+        found: dict[int | None, Layout] = {}
+        for version in versions:
+            layout = view.layout
+            if view.layout_id is not None and version is not None and version != view.layout_version:
+                named = await self._catalogue.layout(view.organization_id, view.layout_id, version)
+                assert named is not None, "versions are never deleted"
+                layout = named
+            found[version] = layout
+        return found
 
     async def audit(
         self,

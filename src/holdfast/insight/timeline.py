@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.holds.lifecycle import SeatState
+from holdfast.holds.lifecycle import SeatState, Verb
 from holdfast.insight.history_facts import EventRecord, HoldRecord, LoggedMove
 
 
@@ -75,11 +75,16 @@ class Timeline:
         self.holds: dict[UUID, HoldRecord] = {hold.hold_id: hold for hold in record.holds}
         self.begins: dict[UUID, LoggedMove] = {}
         self.ends: dict[UUID, LoggedMove] = {}
+        self.renumbered: set[UUID] = set()
+        """Holds whose seat or zone has had another number since."""
         self._slack_s = slack_s
         moves: dict[Target, list[LoggedMove]] = {}
         for move in record.last.moves:
             moves.setdefault(target_of(move), []).append(move)
-            if move.row.hold_id is not None:
+            if move.row.verb is Verb.MIGRATE:  # a hold neither begins nor ends with it
+                if move.row.hold_id is not None:
+                    self.renumbered.add(move.row.hold_id)
+            elif move.row.hold_id is not None:
                 known = self.begins if move.row.new_state is SeatState.HELD else self.ends
                 known[move.row.hold_id] = move
         self.moves = {target: _by_version(of_target) for target, of_target in moves.items()}

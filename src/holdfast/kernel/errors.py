@@ -110,6 +110,17 @@ class IllegalEventMove(Conflict):
     code = "illegal_event_move"
 
 
+class LayoutChanged(Conflict):
+    """Asked for in terms of a version of the layout that the event has just left."""
+
+    code = "layout_changed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The seats of this event were rearranged at this very moment; nothing was done. Please try again."
+        )
+
+
 class OverrideNotPermitted(Conflict):
     code = "override_not_permitted"
 

@@ -8,6 +8,9 @@ import msgspec
 
 from holdfast.holds.lifecycle import SeatState
 
+EVENT_MIGRATED = "EventMigrated"
+"""Ordinals and zone numbers of the event mean those of another version of its layout from here on."""
+
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Of seats (`ordinals`), of a general-admission zone (`zone_no`), or of anything else (`payload`).

@@ -170,6 +170,8 @@ class LiveService:
             return None
         if not 0 <= self._feed.database_now() - place.unix_s + 5 < RESUME_S:
             return None
+        if place.mark <= event.layout_since:
+            return None  # what it knows is by the numbers of another layout
         if place.mark >= event.base or await self._reach_back(event, place.mark):
             return place.mark
         return None
@@ -182,7 +184,7 @@ class LiveService:
             return False
         for xid, ordinals, zone_no in rows:
             if ordinals:
-                chosen = np.array(ordinals, np.int64)
+                chosen = np.array([ordinal for ordinal in ordinals if ordinal < len(event.changed)], np.int64)
                 event.changed[chosen] = np.maximum(event.changed[chosen], xid)
             if zone_no is not None and zone_no in event.zones:
                 event.zones[zone_no].changed = max(event.zones[zone_no].changed, xid)
@@ -254,7 +256,11 @@ class LiveService:
 
     async def _send_news(self, topic: Topic) -> None:
         if topic.lost:
+            if self._hot.current_view is not None:  # it may have another layout by now
+                topic.view = await self._hot.current_view(topic.view.organization_id, topic.view.id) or topic.view
             topic.event = await self._hot.event(topic.view)
+            topic.zone_nos = np.array(topic.event.layout.zone_nos, np.int64)
+            topic.counted = None
             topic.lost = False
             topic.pending.clear()
             await self._send(topic, "resync", codec.frame("resync", b"{}", self._place(topic)))

@@ -101,7 +101,7 @@ async def write_event(
 async def open_inventory(tx: Transaction, call: Call, event: Event, layout: Layout) -> None:
     """At publication: every place of the layout, those of the overlay blocked from the beginning."""
     await inventory.make_inventory(tx, call.organization_id, event.id, layout)
-    await _take_out(tx, call, event, unoffered_seats(layout, event.overlay), disabled_pools(layout, event.overlay))
+    await take_out(tx, call, event, unoffered_seats(layout, event.overlay), disabled_pools(layout, event.overlay))
 
 
 async def apply_overlay(tx: Transaction, call: Call, event: Event, layout: Layout, old: Overlay, new: Overlay) -> None:
@@ -118,7 +118,7 @@ async def apply_overlay(tx: Transaction, call: Call, event: Event, layout: Layou
             required_actor="ADMIN",
         )
     await _require_unsold(tx, call, event, layout, wanted - had, pools_wanted - pools_had)
-    await _take_out(tx, call, event, wanted - had, pools_wanted - pools_had)
+    await take_out(tx, call, event, wanted - had, pools_wanted - pools_had)
     back = await inventory.seats_blocked_for(tx, call.organization_id, event.id, sorted(had - wanted), OVERLAY_REASON)
     if back:
         tx.moved(event.id, await inventory.unblock_seats(tx, call, event.id, back, OFFERED_AGAIN))
@@ -126,7 +126,7 @@ async def apply_overlay(tx: Transaction, call: Call, event: Event, layout: Layou
         await inventory.enable_zones(tx, call, event.id, sorted(pools_had - pools_wanted), OFFERED_AGAIN)
 
 
-async def _take_out(tx: Transaction, call: Call, event: Event, seats: set[int], pools: set[int]) -> None:
+async def take_out(tx: Transaction, call: Call, event: Event, seats: set[int], pools: set[int]) -> None:
     if seats:
         blocked = await inventory.block_seats(tx, call, event.id, sorted(seats), OVERLAY_REASON, force=False)
         tx.moved(event.id, blocked)

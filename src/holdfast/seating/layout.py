@@ -179,6 +179,10 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """No zone asks who the buyer is."""
         return all(zone.access_mode is AccessMode.PUBLIC for zone in self.zones)
 
+    def numbers_as(self, other: "Layout") -> bool:
+        """Whether ordinals and zone numbers mean the same in both."""
+        return self is other or (self.seat_uuids == other.seat_uuids and self.zones == other.zones)
+
     def seat_uuid(self, ordinal: int) -> uuid.UUID:
         return FastUUID(self.seat_uuid_bytes(ordinal))
 

@@ -12,6 +12,7 @@ from holdfast.kernel.errors import (
     EventNotFound,
     Forbidden,
     InvalidRequest,
+    LayoutChanged,
     LayoutNotFound,
     SeatNotFound,
     SeatSold,
@@ -329,7 +330,7 @@ class SeatingService:
                 tx, call.organization_id, event_id, ordinals, state=state, hold_type=hold_type, limit=limit + 1
             )
             kept = await kept_seats(tx, call, view, rows)
-        seats = [_seat_answer(call, view, row, kept) for row in rows]
+        seats = [_seat_answer(call, self._same_numbers(view, row), row, kept) for row in rows]
         return part_of(seats, limit, lambda seat: str(seat.ordinal))
 
     async def get_seat(self, call: Call, event_id: UUID, seat: UUID) -> SeatAnswer:
@@ -340,7 +341,7 @@ class SeatingService:
             if row is None:
                 raise _no_such_seats([seat])
             kept = await kept_seats(tx, call, view, [row])
-        return _seat_answer(call, view, row, kept)
+        return _seat_answer(call, self._same_numbers(view, row), row, kept)
 
     async def list_zones(self, call: Call, event_id: UUID) -> list[ZoneCounts]:
         """The general-admission zones and what is left of them."""
@@ -349,7 +350,7 @@ class SeatingService:
             rows = await inventory.list_zones(tx, call.organization_id, event_id)
         answers: list[ZoneCounts] = []
         for row in rows:
-            zone = view.layout.zones[row["zone_no"]]
+            zone = self._same_numbers(view, row).layout.zones[row["zone_no"]]
             answers.append(
                 ZoneCounts(
                     id=zone.id,
@@ -380,7 +381,7 @@ class SeatingService:
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> BlockAnswer:
-            await self._check_running(tx, call, event_id)
+            await self._check_running(tx, call, view)
             done = set(await inventory.block_seats(tx, call, event_id, list(wanted), reason, force=force))
             tx.moved(event_id, done)
             left = [ordinal for ordinal in wanted if ordinal not in done]
@@ -405,7 +406,7 @@ class SeatingService:
         wanted = _ordinals(view, seats)
 
         async def work(tx: Transaction) -> UnblockAnswer:
-            event = await self._check_running(tx, call, event_id)
+            event = await self._check_running(tx, call, view)
             overlaid = blocked_by_overlay(view.layout, event.overlay, wanted)
             if overlaid:
                 raise BlockedByOverlay(
@@ -431,11 +432,13 @@ class SeatingService:
                 f"One call can name 1 to {self._bulk_seats_max} seats.", [Problem("/seats", "count", said)]
             )
 
-    async def _check_running(self, tx: Transaction, call: Call, event_id: UUID) -> Event:
-        """Shares the event's lock: it stays what it is until the commit."""
-        await events.share_event(tx, event_id)
-        event = (await find_event(tx, call, event_id)).event
+    async def _check_running(self, tx: Transaction, call: Call, view: EventView) -> Event:
+        """Shares the event's lock: it stays what it is until the commit, and its seats are those of the view."""
+        await events.share_event(tx, view.id)
+        event = (await find_event(tx, call, view.id)).event
         check_saleable(event.status, None, None, event.updated_at, any_time=True)
+        if event.layout_version != view.layout_version:
+            raise LayoutChanged
         return event
 
     # Guest list ----------------------------------------------------------------------------------------------
@@ -478,6 +481,13 @@ class SeatingService:
         view = await self._catalogue.event(call.organization_id, event_id)
         if view is None or not may_see(call, view.id, view.status):
             raise EventNotFound
+        return view
+
+    def _same_numbers(self, view: EventView, row: Row) -> EventView:
+        """The view may be a moment older than the row, and a migration between them."""
+        if row["layout_version"] != view.layout_version:
+            self._catalogue.forget(view.organization_id, view.id)
+            raise LayoutChanged
         return view
 
     async def _fresh_event(self, call: Call, event_id: UUID) -> EventView:

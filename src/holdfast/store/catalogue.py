@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.holds.hold_types import HoldTypesConfig, ResolvedHoldType, resolve_hold_types
+from holdfast.live.message import EVENT_MIGRATED
 from holdfast.seating.event import Event, permitted_overrides
 from holdfast.seating.layout import Layout
 from holdfast.seating.overlay import effective_layout
@@ -25,6 +26,7 @@ from holdfast.seating.view import EventView
 from holdfast.settings import Settings
 from holdfast.store.postgres import events, layouts
 from holdfast.store.postgres.database import Database
+from holdfast.store.postgres.feed import News
 
 SOFT_AGE_S = 0.5
 HARD_AGE_S = 0.9
@@ -104,6 +106,17 @@ class Catalogue:
             del self._entries[key]
         for key in [key for key in self._loading if key[0] == organization_id]:
             del self._loading[key]
+
+    # The feed ------------------------------------------------------------------------------------------------
+    def learn(self, news: News) -> None:
+        """An event that was given another layout, here or elsewhere, is read anew at once: whoever asked for its seats by
+        the old one would be refused."""
+        for message in news.messages:
+            if message.kind == EVENT_MIGRATED and message.event_id is not None:
+                self.forget(message.organization_id, message.event_id)
+
+    def lose(self) -> None:
+        """Nothing is kept for longer than it may be trusted without the feed."""
 
     async def close(self) -> None:
         tasks = list(self._tasks)

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holdfast.kernel.errors import LayoutChanged
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
 from holdfast.store.hot.event import FOREVER, STATES, HotEvent
@@ -60,16 +61,21 @@ class Registry:
 
     def peek(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         """By what is in memory; never waits. None: the database must be asked."""
-        event = self.hot.peek(view.organization_id, view.id)
+        event = self._event(view)
         if event is None:
             LOOKUPS.add("hot", "seat", "miss")
             self.hot.want(view)
             return None
         return self._in_memory(event, ordinal, user_id)
 
+    def _event(self, view: EventView) -> HotEvent | None:
+        """The event's seats where they are known, by the same numbers as in the view."""
+        event = self.hot.peek(view.organization_id, view.id)
+        return event if event is not None and event.layout.numbers_as(view.layout) else None
+
     def seats_at_once(self, view: EventView) -> HotEvent | None:
         """Every seat of the event as it is known in memory; never waits."""
-        event = self.hot.peek(view.organization_id, view.id)
+        event = self._event(view)
         if event is None:
             self.hot.want(view)
         return event
@@ -78,7 +84,10 @@ class Registry:
         """Every seat of the event, read where it is not in memory. A process that keeps no events reads only the zones of
         the seats in `near`, where some are given: the others look taken."""
         if self.hot.keeps_events or not near:
-            return await self.hot.event(view)
+            event = await self.hot.event(view)
+            if not event.layout.numbers_as(view.layout):
+                raise LayoutChanged
+            return event
         zones = {view.layout.zone_nos[ordinal] for ordinal in near}
         return await self.hot.read_zones(view, [view.layout.zones[zone_no] for zone_no in sorted(zones)])
 
@@ -103,12 +112,12 @@ class Registry:
 
     def keeps(self, view: EventView, ordinal: int, user_id: UUID | None) -> bool:
         """Whether this companion's seat is kept for another, by what is in memory. False: the database must be asked."""
-        event = self.hot.peek(view.organization_id, view.id)
+        event = self._event(view)
         return event is not None and event.keeps(ordinal, user_id, self.feed.database_now())
 
     def open_gate(self, gate: Gate, view: EventView, now: float) -> bool:
-        event = self.hot.peek(view.organization_id, view.id)
-        if event is None or event.layout.seat_count != view.layout.seat_count:
+        event = self._event(view)
+        if event is None:
             return False
         gate.event, gate.view = event, view
         gate.until = min(now + GATE_S, view.closes, self.feed.trusted_until)
@@ -116,7 +125,7 @@ class Registry:
 
     async def look_up(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
         """The same, and the warm tier where the event is not in memory. None says only: ask the database."""
-        event = self.hot.peek(view.organization_id, view.id)
+        event = self._event(view)
         if event is not None:
             return self._in_memory(event, ordinal, user_id)
         LOOKUPS.add("hot", "seat", "miss")

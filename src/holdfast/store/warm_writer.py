@@ -18,7 +18,7 @@ from prometheus_client import Counter, Gauge
 
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.tasks import end_tasks
-from holdfast.live.message import Message
+from holdfast.live.message import EVENT_MIGRATED, Message
 from holdfast.seating.layout import Layout
 from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
@@ -184,6 +184,10 @@ class WarmWriter:
         await self._advance(self._written, upto)
 
     async def _apply(self, messages: list[Message]) -> bool:
+        # Of an event that was given another layout, what was told before is in other numbers than what is told after.
+        migrated = {(m.organization_id, m.event_id) for m in messages if m.kind == EVENT_MIGRATED}
+        if migrated:
+            messages = [m for m in messages if (m.organization_id, m.event_id) not in migrated]
         layouts: dict[UUID, Layout] = {}
         views: list[EventView] = []
         for organization_id, event_id in {(m.organization_id, m.event_id) for m in messages if m.event_id is not None}:
@@ -194,6 +198,12 @@ class WarmWriter:
         now = datetime.fromtimestamp(self._feed.database_now(), UTC)
         if not await self._warm.apply(messages, layouts, now):
             return False
+        for of_organization, migrated_id in migrated:
+            view = None if migrated_id is None else await self._catalogue.fresh_event(of_organization, migrated_id)
+            if view is not None:
+                REBUILT.labels("migrated").inc()
+                await self._reconciler.rebuild_warm(view)
+                views.append(view)
         for view in views:
             await self._show_layout(view)
         return True

@@ -30,6 +30,8 @@ KINDS: Final = (
     "EventLive",
     "EventCancelled",
     "EventArchived",
+    "EventMigrated",
+    "HoldersMoved",
     SOLD_OUT,
 )
 """All that can be listened to. What else is in the outbox is between the parts of this product."""

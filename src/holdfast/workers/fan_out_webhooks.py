@@ -11,6 +11,7 @@ from holdfast.store.postgres import webhook_queue as queue
 from holdfast.store.postgres import webhooks as store
 from holdfast.store.postgres.database import Database, Transaction
 from holdfast.store.postgres.feed import cursor_now
+from holdfast.store.postgres.layout_migrations import NumbersChanged, changes_of
 from holdfast.webhooks.message import (
     SOLD_OUT,
     Wanted,
@@ -63,11 +64,12 @@ class FanOutWebhooks:
 
     async def _fan_out(self, tx: Transaction, organization_id: UUID, messages: list[Message]) -> None:
         listening = await store.listening(tx, organization_id)
+        changes = await changes_of(tx, organization_id, [m.event_id for m in messages if m.event_id is not None])
         sent: list[tuple[WebhookMessage, list[UUID]]] = []
         for message in messages:
             endpoints = _who_wants(listening, message.kind, message)
             if endpoints:
-                sent += [(part, endpoints) for part in await self._in_words(message)]
+                sent += [(part, endpoints) for part in await self._in_words(message, changes)]
         # The newest move of each event: by then the last place may be gone.
         moves = {message.event_id: message for message in messages if moves_places(message)}
         for event_id, message in moves.items():
@@ -77,9 +79,13 @@ class FanOutWebhooks:
             sent += [] if told is None else [(told, endpoints)]
         await store.send(tx, organization_id, sent)
 
-    async def _in_words(self, message: Message) -> list[WebhookMessage]:
+    async def _in_words(self, message: Message, changes: list[NumbersChanged]) -> list[WebhookMessage]:
         view = await self._view(message.organization_id, message.event_id)
         name, layout = (None, None) if view is None else (view.name, view.layout)
+        if view is not None and view.layout_id is not None:
+            meant = _version_of(message, changes) or view.layout_version
+            if meant is not None and meant != view.layout_version:
+                layout = await self._catalogue.layout(view.organization_id, view.layout_id, meant)
         if len(message.ordinals or message.quantities) < THREAD_FROM_SEATS:
             await asyncio.sleep(0)
             return messages_of(message, name, layout)
@@ -94,6 +100,12 @@ class FanOutWebhooks:
 
     async def _view(self, organization_id: UUID, event_id: UUID | None) -> EventView | None:
         return None if event_id is None else await self._catalogue.event(organization_id, event_id)
+
+
+def _version_of(message: Message, changes: list[NumbersChanged]) -> int | None:
+    """In which version of the layout the message is meant; None: in that which the event has now."""
+    later = [c for c in changes if c.event_id == message.event_id and message.id < c.outbox_id]
+    return later[0].from_version if later else None
 
 
 def _who_wants(listening: list[Wanted], kind: str, message: Message) -> list[UUID]:

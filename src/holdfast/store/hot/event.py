@@ -65,6 +65,7 @@ class HotEvent:
         "hold_types",
         "keeping",
         "layout",
+        "layout_since",
         "loaded",
         "organization_id",
         "owners",
@@ -103,6 +104,8 @@ class HotEvent:
         self.hold_types: list[str | None] = [None]
         self.base = 0
         """Of what was changed by transactions numbered from here on, `changed` tells everything."""
+        self.layout_since = 0
+        """The number of the transaction that gave the event this layout, where it has had another before."""
         self.revision = 0
         """Grows with every change that a buyer can see."""
         self.doubts: dict[int, int] = {}
@@ -126,6 +129,8 @@ class HotEvent:
             self._count(message)
         if message.ordinals is None or message.state is None:
             return ()
+        if max(message.ordinals, default=0) >= len(self.states):
+            return ()  # of another version of the layout: there is, or will be, a message that says so
         ordinals = np.array(message.ordinals, np.int64)
         owners = owner_keys(message.user_ids) if message.user_ids else np.zeros(len(ordinals), np.uint64)
         return self.note(

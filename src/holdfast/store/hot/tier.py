@@ -7,14 +7,16 @@ keeps it true. When the feed is lost everything is dropped, and what is asked fo
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from uuid import UUID
 
 import numpy as np
 import structlog
 from prometheus_client import Counter, Gauge
 
+from holdfast.kernel.errors import LayoutChanged
 from holdfast.kernel.tasks import end_tasks
+from holdfast.live.message import EVENT_MIGRATED
 from holdfast.seating.layout import Zone
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
@@ -22,13 +24,16 @@ from holdfast.store.hot.event import FOREVER, HotEvent
 from holdfast.store.hot.keeping import KEPT
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.feed import News, high_mark, low_mark
-from holdfast.store.postgres.seat_facts import SeatColumns, begin_instant, seat_columns, zone_rows
+from holdfast.store.postgres.seat_facts import SeatColumns, begin_instant, layout_now, seat_columns, zone_rows
 
 log = structlog.get_logger(__name__)
 
 EVENTS = Gauge("holdfast_hot_events", "Events whose seats are in this process's memory")
 BYTES = Gauge("holdfast_hot_bytes", "Memory that they take")
 DROPPED = Counter("holdfast_hot_dropped_total", "Events dropped from memory", ["reason"])
+
+LOADS_MAX = 5
+"""Of one event in a row, whose layout changed each time."""
 
 EventKey = tuple[UUID, UUID]
 Watcher = Callable[[HotEvent, Sequence[int]], None]
@@ -48,6 +53,8 @@ class HotTier:
         self.in_use: Callable[[EventKey], bool] = lambda key: False
         """Whether an event is being watched, and must stay."""
         self.on_drop: Callable[[EventKey], None] = lambda key: None
+        self.current_view: Callable[[UUID, UUID], Awaitable[EventView | None]] | None = None
+        """The event as it is now, for when its layout turns out to be another than that of the view at hand."""
         feed.followers.append(self)
 
     # Asking ------------------------------------------------------------------------------------------------------
@@ -65,7 +72,7 @@ class HotTier:
         if known is None:
             if self._events_max > 0 and key not in self._loading:
                 self._load_once(view)
-        elif known.layout is not view.layout and known.layout.seat_uuids != view.layout.seat_uuids:
+        elif not known.layout.numbers_as(view.layout):
             self.drop(key, "layout")
 
     @property
@@ -79,7 +86,7 @@ class HotTier:
         """The event's seats, read first where they are not here."""
         key = (view.organization_id, view.id)
         known = self._events.get(key)
-        if known is not None and known.layout.seat_uuids == view.layout.seat_uuids:
+        if known is not None and known.layout.numbers_as(view.layout):
             self._events.move_to_end(key)
             if known.loaded:
                 return known
@@ -105,7 +112,10 @@ class HotTier:
             if message.event_id is None:
                 continue
             event = self._events.get((message.organization_id, message.event_id))
-            if event is not None:
+            if event is not None and message.kind == EVENT_MIGRATED:
+                if message.xid > event.layout_since:  # otherwise it was read after that already
+                    self.drop((message.organization_id, message.event_id), "migrated")
+            elif event is not None:
                 before = event.revision
                 seen = event.apply(message)
                 if event.revision != before or message.ordinals is None:
@@ -174,15 +184,24 @@ class HotTier:
             self.drop(key, "failed")
 
     async def _load(self, view: EventView) -> HotEvent:
-        """The event is among those that learn before anything of it is read, so that nothing falls between."""
+        """The event is among those that learn before anything of it is read, so that nothing falls between. If meanwhile it
+        was given another layout, or was dropped, it is read again."""
         key = (view.organization_id, view.id)
-        self.drop(key, "anew")
-        event = HotEvent(view.organization_id, view.id, view.layout)
-        event.keep_by(view.effective_policy, 0)
-        self._events[key] = event
-        self._bytes += event.size_bytes
-        await self._feed.caught_up()
-        await self.read_into(event)
+        for _ in range(LOADS_MAX):
+            self.drop(key, "anew")
+            event = HotEvent(view.organization_id, view.id, view.layout)
+            event.keep_by(view.effective_policy, 0)
+            self._events[key] = event
+            self._bytes += event.size_bytes
+            await self._feed.caught_up()
+            layout_version = await self._read(event)
+            if layout_version == view.layout_version and self._events.get(key) is event:
+                break
+            fresh = None if self.current_view is None else await self.current_view(*key)
+            view = fresh or view
+        else:
+            self.drop(key, "failed")
+            raise LayoutChanged
         event.loaded = True
         self._count_kept()
         self._make_room()
@@ -190,18 +209,22 @@ class HotTier:
         BYTES.set(self._bytes)
         return event
 
-    async def read_into(self, event: HotEvent) -> list[int]:
-        """What the database says now; answers the seats whose look it changed."""
-        changed: list[int] = []
+    async def read_into(self, event: HotEvent) -> None:
+        """What the database says now."""
+        await self._read(event)
+
+    async def _read(self, event: HotEvent) -> int | None:
+        """Answers the version of the layout in which the database says it: of another than the event's it is worthless."""
         organization_id, event_id = event.organization_id, event.event_id
         async with self._database.transaction(organization_id) as tx:
             cursor = await begin_instant(tx)
             mark = low_mark(cursor)
+            layout_version, event.layout_since = await layout_now(tx, organization_id, event_id)
             if not event.loaded:
                 event.base = mark
                 event.versions[event.versions < 0] = 0
             async for columns in seat_columns(tx, organization_id, event_id, range(len(event.states))):
-                changed += _note(event, columns, mark)
+                _note(event, columns, mark)
             for row in await zone_rows(tx, organization_id, event_id):
                 zone = event.zones.get(row["zone_no"])
                 if zone is not None and row["version"] >= zone.version:
@@ -211,7 +234,7 @@ class HotTier:
                         event.revision += 1
                     zone.version = row["version"]
                     zone.held, zone.sold, zone.blocked = counts
-        return changed
+        return layout_version
 
     async def read_zones(self, view: EventView, zones: Sequence[Zone]) -> HotEvent:
         """The seats of these zones as they are now, for one use; all others look taken."""

@@ -39,6 +39,10 @@ MOVE_PLACES = "SELECT move_session_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $1
 SHARE_EVENT = "SELECT share_events(ARRAY[$1::uuid])"
 
 
+async def share_event(tx: Transaction, event_id: UUID) -> None:
+    await tx.execute(SHARE_EVENT, event_id)
+
+
 async def find_seats(tx: Transaction, organization_id: UUID, event_id: UUID, ids: Sequence[int]) -> dict[int, int]:
     rows = await tx.fetch(FIND_SEATS, organization_id, event_id, list(ids)) if ids else []
     return {row["booking_id"]: row["ordinal"] for row in rows}
@@ -70,8 +74,8 @@ async def move_selection(
     companions: str | None = None,
 ) -> bool:
     """Moves all of the selection; false where any of it was not in the expected state (the caller rolls back).
-    `companions`: the rules for companions' seats among what is sold directly (`companion_rows`)."""
-    await tx.execute(SHARE_EVENT, event_id)
+    `companions`: the rules for companions' seats among what is sold directly (`companion_rows`). The caller has shared the
+    event before it looked up where the selection stands."""
     who = call.principal
     trace = (who.actor.value, who.user_id, call.ip, call.user_agent, call.request_id)
     if ordinals:

@@ -29,6 +29,7 @@ WHERE organization_id = $1 AND id = $2 AND status = $3::event_status
 RETURNING *
 """
 FIND_EVENT = "SELECT * FROM events WHERE organization_id = $1 AND id = $2"
+LAYOUT_VERSION = "SELECT layout_version FROM events WHERE organization_id = $1 AND id = $2"
 LIST_EVENTS = """
 SELECT * FROM events
 WHERE organization_id = $1 AND ($2::uuid IS NULL OR id < $2) AND status::text = ANY ($3::text[])
@@ -177,6 +178,11 @@ async def find_organization(tx: Transaction, organization_id: UUID) -> Organizat
 async def find_policy(tx: Transaction, organization_id: UUID) -> str | None:
     policy: str | None = await tx.fetchval(FIND_POLICY, organization_id)
     return policy
+
+
+async def layout_version(tx: Transaction, organization_id: UUID, event_id: UUID) -> int | None:
+    version: int | None = await tx.fetchval(LAYOUT_VERSION, organization_id, event_id)
+    return version
 
 
 async def add_to_whitelist(tx: Transaction, organization_id: UUID, event_id: UUID, user_ids: list[UUID]) -> int:

@@ -47,10 +47,22 @@ def _call(function: str, *types: str) -> str:
 
 
 HOLD_SEATS = _call(
-    "hold_seats", "bigint", "uuid", *_LIMITS, "integer", "uuid", "integer", "smallint", "uuid", *_OWNERS, "integer"
+    "hold_seats",
+    "bigint",
+    "uuid",
+    *_LIMITS,
+    "integer",
+    "uuid",
+    "integer",
+    "integer",
+    "smallint",
+    "uuid",
+    *_OWNERS,
+    "integer",
 )
+_ZONES = ("uuid", "integer", "smallint")
 HOLD_PLACES = _call(
-    "hold_places", "bigint", "uuid", *_LIMITS, "uuid", "smallint", "integer", "integer", "integer", "uuid", *_OWNERS
+    "hold_places", "bigint", "uuid", *_LIMITS, *_ZONES, "integer", "integer", "integer", "uuid", *_OWNERS
 )
 
 
@@ -91,6 +103,7 @@ async def hold_seats(connection: Queries, requests: Sequence[HoldRequest], windo
         *limits,
         integers([c[2] for c in claims]),
         uuids([c[0] for c in claims]),
+        integers([c[4].layout_version for c in claims]),
         integers([c[1] for c in claims]),
         integers([c[3].zone_no for c in claims]),
         uuids([c[3].hold_id for c in claims]),
@@ -119,7 +132,7 @@ def _event_and_ordinal(claim: tuple[Any, ...]) -> tuple[Any, ...]:
 
 async def hold_places(connection: Queries, requests: Sequence[HoldRequest], window_s: int) -> list[Verdict]:
     """The same for quantities of general admission."""
-    zones = sorted({(r.event_id, p.zone_no) for r in requests for p in r.places})
+    zones = sorted({(r.event_id, p.zone_no, r.layout_version) for r in requests for p in r.places})
     position = {zone: n for n, zone in enumerate(zones, 1)}
     claims = [(n, r, p) for n, r in enumerate(requests, 1) for p in r.places]
     locks, limits = _limits(requests)
@@ -131,9 +144,10 @@ async def hold_places(connection: Queries, requests: Sequence[HoldRequest], wind
         uuids({r.event_id for r in requests}),
         *limits,
         uuids([zone[0] for zone in zones]),
+        integers([zone[2] for zone in zones]),
         integers([zone[1] for zone in zones]),
         integers([n for n, _, _ in claims]),
-        integers([position[r.event_id, p.zone_no] for _, r, p in claims]),
+        integers([position[r.event_id, p.zone_no, r.layout_version] for _, r, p in claims]),
         integers([p.quantity for _, _, p in claims]),
         uuids([p.hold_id for _, _, p in claims]),
         *_owners([r for _, r, _ in claims]),
@@ -238,8 +252,11 @@ HOLD_COLUMNS = """
 h.id, h.event_id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.session_id, h.hold_type, h.actor, h.source,
 h.held_until, h.created_at, h.ended_at, h.attendee_user_id, h.attendee_name, h.associated_membership_id,
 CASE WHEN h.status = 'active' AND h.held_until <= holdfast_now() THEN 'expired' ELSE h.status::text END AS status,
-holdfast_now() AS now
+holdfast_now() AS now,
+coalesce(h.layout_version, (
+  SELECT e.layout_version FROM events e WHERE e.organization_id = h.organization_id AND e.id = h.event_id)) AS layout_version
 """
+"""`layout_version`: in which ordinal and zone number are meant."""
 
 GET_HOLD = f"SELECT {HOLD_COLUMNS} FROM holds h WHERE h.organization_id = $1 AND h.id = $2"
 

@@ -1,9 +1,12 @@
 """Everything the invariants of one event are judged by, read at one instant."""
 
-from collections.abc import Collection
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from holdfast.holds.lifecycle import LogRow, SeatState, Verb
+import msgspec
+
+from holdfast.holds.lifecycle import LayoutChange, LogRow, SeatState, Verb
 from holdfast.insight.event_facts import EventFacts, HoldFact, SeatFact, ZoneFact
 from holdfast.store.postgres.database import Database, Row
 from holdfast.store.postgres.occupancy import read_counted
@@ -24,8 +27,12 @@ SELECT id, ordinal, zone_no, quantity, hold_type, held_until FROM holds
 WHERE organization_id = $1 AND event_id = $2 AND status = 'active' ORDER BY id
 """
 _LOG = """
-SELECT ordinal, zone_no, quantity, old_state::text, new_state::text, verb, hold_id, hold_type, version
+SELECT id, ordinal, zone_no, quantity, old_state::text, new_state::text, verb, hold_id, hold_type, version
 FROM seat_state_events WHERE organization_id = $1 AND event_id = $2 ORDER BY id
+"""
+_LAYOUT_CHANGES = """
+SELECT log_id, base_version, capacities FROM event_layout_changes
+WHERE organization_id = $1 AND event_id = $2 ORDER BY log_id, outbox_id
 """
 _UNKNOWN_HOLDS = """
 SELECT wanted.id FROM unnest($3::uuid[]) AS wanted (id)
@@ -46,6 +53,7 @@ async def read_event_facts(
         zones = await tx.fetch(_ZONES, organization_id, event_id)
         holds = await tx.fetch(_ACTIVE_HOLDS, organization_id, event_id)
         log = await tx.fetch(_LOG, organization_id, event_id)
+        changes = await tx.fetch(_LAYOUT_CHANGES, organization_id, event_id)
         counted = await read_counted(tx, organization_id, event_id)
         unknown = await tx.fetch(_UNKNOWN_HOLDS, organization_id, event_id, list(acknowledged))
     return EventFacts(
@@ -53,9 +61,18 @@ async def read_event_facts(
         zones=[ZoneFact(*row) for row in map(tuple, zones)],
         active_holds=[HoldFact(*row) for row in map(tuple, holds)],
         log=[log_row(row) for row in log],
+        layout_changes=[_layout_change(row, log) for row in changes],
         occupancy=counted.counts,
         acknowledged=len(acknowledged),
         unknown_holds=[row["id"] for row in unknown],
+    )
+
+
+def _layout_change(row: Row, log: Sequence[Row]) -> LayoutChange:
+    return LayoutChange(
+        after_rows=bisect_right(log, row["log_id"], key=lambda logged: logged["id"]),
+        base_version=row["base_version"],
+        capacities=msgspec.json.decode(row["capacities"], type=dict[int, int]),
     )
 
 

@@ -14,9 +14,10 @@ UNBLOCK_SEATS = "SELECT unblock_seats($1, $2, $3::integer[], $4, $5, $6, $7, $8,
 
 # A seat whose hold is over is free, whether or not the sweeper has been there: that is what a buyer would find.
 _SEATS = """
-WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
+WITH t AS MATERIALIZED (
+  SELECT holdfast_now() AS now, (SELECT e.layout_version FROM events e WHERE e.organization_id = $1 AND e.id = $2) AS layout)
 SELECT * FROM (
-  SELECT s.ordinal, s.booking_id, s.version, s.block_reason, f.state, f.hold_type,
+  SELECT t.layout AS layout_version, s.ordinal, s.booking_id, s.version, s.block_reason, f.state, f.hold_type,
     CASE WHEN f.state = 'held' THEN s.held_until END AS held_until
   FROM t CROSS JOIN event_seats s
   CROSS JOIN LATERAL (SELECT
@@ -34,8 +35,9 @@ SELECT ordinal, state::text FROM event_seats
 WHERE organization_id = $1 AND event_id = $2 AND ordinal = ANY ($3::integer[]) ORDER BY ordinal
 """
 LIST_ZONES = """
-WITH t AS MATERIALIZED (SELECT holdfast_now() AS now)
-SELECT z.zone_no, z.booking_id, z.capacity, z.sold, z.blocked, z.version, z.disabled,
+WITH t AS MATERIALIZED (
+  SELECT holdfast_now() AS now, (SELECT e.layout_version FROM events e WHERE e.organization_id = $1 AND e.id = $2) AS layout)
+SELECT t.layout AS layout_version, z.zone_no, z.booking_id, z.capacity, z.sold, z.blocked, z.version, z.disabled,
   z.held - coalesce(l.lapsed, 0)::integer AS held
 FROM t CROSS JOIN event_zones z
 LEFT JOIN LATERAL (

@@ -37,6 +37,11 @@ WHERE h.organization_id = $1 AND h.event_id = $2 AND h.status = 'active'
   AND (h.held_until IS NULL OR h.held_until > holdfast_now())
 ORDER BY h.id
 """
+LAYOUT_NOW = """
+SELECT e.layout_version, coalesce((
+  SELECT max(c.xid::text::bigint) FROM event_layout_changes c WHERE c.organization_id = $1 AND c.event_id = $2), 0) AS since
+FROM events e WHERE e.organization_id = $1 AND e.id = $2
+"""
 LIVE_HOLD = """
 SELECT holdfast_now() AS now, h.id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.hold_type, h.source, h.held_until,
   h.created_at
@@ -89,6 +94,12 @@ async def begin_instant(tx: Transaction) -> Cursor:
     """What this transaction reads from here on is as of one instant: that of the cursor."""
     await tx.execute(ONE_INSTANT)
     return await cursor_now(tx)
+
+
+async def layout_now(tx: Transaction, organization_id: UUID, event_id: UUID) -> tuple[int | None, int]:
+    """The version of the layout in which the inventory is written, and the transaction since which it is."""
+    row = await tx.fetchrow(LAYOUT_NOW, organization_id, event_id)
+    return (None, 0) if row is None else (row["layout_version"], row["since"])
 
 
 async def seat_columns(

@@ -7,6 +7,9 @@
 -- The UPDATE is the decision: seat state, event state and sale window are all in its WHERE clause, under a shared lock on
 -- the event, so a cancel that commits first always wins. A seat whose hold is over is taken at once, whether or not the
 -- sweeper has run: the old hold expires in the same transaction, with both moves in the log.
+--
+-- An ordinal means a seat of one version of the layout: a claim says which (c_layout), and counts for no other. Whoever
+-- still had the version before a migration in mind is refused, and never gets the seat that has the number now.
 
 -- The first row (n = 0) says when it was decided; then one row a refused claim (n is its position) with the facts of the
 -- refusal. A claim without a row was granted, for the life it asked from the moment of the decision.
@@ -23,7 +26,8 @@ CREATE TYPE hold_outcome AS (
   event_status   text,
   on_sale        boolean,
   retry_after_s  integer,       -- over a limit per user or ip
-  kept           boolean        -- for the companion of a wheelchair user
+  kept           boolean,       -- for the companion of a wheelchair user
+  layout_version integer        -- of the event now
 );
 
 -- Which requests of a batch are over their limit of holds placed in the window, and how long until they fit.
@@ -61,7 +65,7 @@ END $$;
 CREATE OR REPLACE FUNCTION hold_seats(
   p_org uuid, p_window_s integer, p_locks bigint[], p_events uuid[],
   l_request integer[], l_user uuid[], l_ip text[], l_user_limit integer[], l_ip_limit integer[], l_quantity integer[],
-  c_request integer[], c_event uuid[], c_ordinal integer[], c_zone smallint[], c_hold uuid[],
+  c_request integer[], c_event uuid[], c_layout integer[], c_ordinal integer[], c_zone smallint[], c_hold uuid[],
   c_user uuid[], c_session text[], c_ip text[], c_keep_ip boolean[], c_agent text[], c_trace text[],
   c_actor text[], c_source text[], c_hold_type text[], c_ttl_s integer[], c_any_time boolean[],
   p_companions integer[]
@@ -128,13 +132,14 @@ BEGIN
     SET state = 'held', hold_id = c.hold_id, hold_type = c.hold_type, locked_at = v_now,
         held_until = v_now + make_interval(secs => c.ttl_s),
         version = s.version + CASE s.state WHEN 'held' THEN 2 ELSE 1 END
-    FROM (SELECT * FROM unnest(c_request, c_event, c_ordinal, c_hold, c_hold_type, c_ttl_s, c_any_time)
-            WITH ORDINALITY AS c (request, event_id, ordinal, hold_id, hold_type, ttl_s, any_time, n)
+    FROM (SELECT * FROM unnest(c_request, c_event, c_layout, c_ordinal, c_hold, c_hold_type, c_ttl_s, c_any_time)
+            WITH ORDINALITY AS c (request, event_id, layout, ordinal, hold_id, hold_type, ttl_s, any_time, n)
           WHERE c.request <> ALL (v_over) AND c.n <> ALL (v_kept) AND c.n <> ALL (v_later)) c
     JOIN events e ON e.organization_id = p_org AND e.id = c.event_id
     WHERE s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal
       AND (s.state = 'available' OR (s.state = 'held' AND s.held_until <= v_now))
       AND e.status IN ('published', 'live')
+      AND e.layout_version IS NOT DISTINCT FROM c.layout
       AND (c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')))
     RETURNING c.n, new.version, old.hold_id, old.hold_type, old.held_until
   )
@@ -217,7 +222,7 @@ BEGIN
   FROM c GROUP BY c.event_id, c.actor, c.source, c.hold_type, c.ttl_s;
   END IF;
 
-  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
+  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
   IF NOT v_missed THEN
     RETURN;
   END IF;
@@ -226,7 +231,7 @@ BEGIN
   RETURN QUERY SELECT c.n::integer, v_now, s.held_until, s.state::text, own.id, own.hold_type,
     own.created_at, NULL::integer, e.status::text,
     c.any_time OR (v_now >= coalesce(e.sale_start, '-infinity') AND v_now <= coalesce(e.sale_end, 'infinity')),
-    v_retry[array_position(v_over, c.request)], c.n = ANY (v_kept)
+    v_retry[array_position(v_over, c.request)], c.n = ANY (v_kept), e.layout_version
   FROM unnest(c_request, c_event, c_ordinal, c_user, c_any_time, v_version)
     WITH ORDINALITY AS c (request, event_id, ordinal, user_id, any_time, version, n)
   LEFT JOIN event_seats s ON s.organization_id = p_org AND s.event_id = c.event_id AND s.ordinal = c.ordinal

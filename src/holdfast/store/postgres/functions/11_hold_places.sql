@@ -3,10 +3,11 @@
 -- Zones come once each, sorted, in z_*; claims come sorted by request and point at their zone by position. The zones' rows
 -- are locked, then shared out in the order of the requests: a request that does not fit does not keep out a smaller one
 -- behind it. A request gets all of its quantities or none. Places whose hold is over are free, swept or not.
+-- A zone's number, like a seat's, means something in one version of the layout (z_layout), and counts for no other.
 CREATE OR REPLACE FUNCTION hold_places(
   p_org uuid, p_window_s integer, p_locks bigint[], p_events uuid[],
   l_request integer[], l_user uuid[], l_ip text[], l_user_limit integer[], l_ip_limit integer[], l_quantity integer[],
-  z_event uuid[], z_zone smallint[],
+  z_event uuid[], z_layout integer[], z_zone smallint[],
   c_request integer[], c_z integer[], c_quantity integer[], c_hold uuid[],
   c_user uuid[], c_session text[], c_ip text[], c_keep_ip boolean[], c_agent text[], c_trace text[],
   c_actor text[], c_source text[], c_hold_type text[], c_ttl_s integer[], c_any_time boolean[]
@@ -20,6 +21,7 @@ DECLARE
   v_disabled boolean[];
   v_status   text[];
   v_on_sale  boolean[];
+  v_layout   integer[];
   v_taken    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
   v_wanted   integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);  -- by the request at hand, which may name a zone twice
   v_count    integer[] := array_fill(0, ARRAY[cardinality(z_zone)]);
@@ -46,8 +48,9 @@ BEGIN
   END LOOP;
   v_now := holdfast_now();
   SELECT array_agg(e.status::text ORDER BY w.n), array_agg(v_now >= coalesce(e.sale_start, '-infinity')
-           AND v_now <= coalesce(e.sale_end, 'infinity') ORDER BY w.n)
-    INTO v_status, v_on_sale
+           AND v_now <= coalesce(e.sale_end, 'infinity') ORDER BY w.n),
+         array_agg(e.layout_version ORDER BY w.n)
+    INTO v_status, v_on_sale, v_layout
   FROM unnest(z_event) WITH ORDINALITY AS w (event_id, n)
   LEFT JOIN events e ON e.organization_id = p_org AND e.id = w.event_id;
 
@@ -62,6 +65,7 @@ BEGIN
     WHILE j <= cardinality(c_z) AND c_request[j] = c_request[i] LOOP
       z := c_z[j];
       v_wanted[z] := v_wanted[z] + c_quantity[j];
+      v_fits := v_fits AND v_layout[z] IS NOT DISTINCT FROM z_layout[z];
       IF v_fits AND v_room[z] < v_wanted[z] AND NOT v_swept[z] AND NOT v_disabled[z] THEN
         v_swept[z] := true;
         PERFORM end_zone_holds(p_org, z_event[z], z_zone[z], 'expire', NULL,
@@ -135,11 +139,11 @@ BEGIN
         FROM c GROUP BY c.event_id, c.zone_no, c.actor, c.source, c.hold_type, c.ttl_s) g
   JOIN event_zones z ON z.organization_id = p_org AND z.event_id = g.event_id AND z.zone_no = g.zone_no;
 
-  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
+  RETURN NEXT ROW(0, v_now, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::hold_outcome;
   RETURN QUERY SELECT c.n::integer, v_now, NULL::timestamptz,
     CASE WHEN v_room[c.z] IS NULL THEN NULL WHEN v_disabled[c.z] THEN 'blocked' ELSE 'available' END,
     NULL::uuid, NULL::text, NULL::timestamptz, v_room[c.z], v_status[c.z], c.any_time OR v_on_sale[c.z],
-    v_retry[array_position(v_over, c.request)], NULL::boolean
+    v_retry[array_position(v_over, c.request)], NULL::boolean, v_layout[c.z]
   FROM unnest(c_request, c_z, c_any_time, v_granted) WITH ORDINALITY AS c (request, z, any_time, granted, n)
   WHERE c.granted IS NULL;
 END $$;

@@ -88,7 +88,8 @@ BEGIN
 END $$;
 
 -- Ends the named holds of one organization, seats first, then zones, as every writer does; answers those it ended.
--- A hold already over is expired rather than released: its owner no longer had it to give.
+-- A hold already over is expired rather than released: its owner no longer had it to give. It shares the events, so that
+-- where a hold stands does not change between being read and being locked (a migration gives its seat another number).
 CREATE OR REPLACE FUNCTION release_holds(
   p_org uuid, p_holds uuid[],
   p_actor text, p_user uuid, p_session text, p_ip text, p_agent text, p_trace text, p_reason text
@@ -97,6 +98,8 @@ DECLARE
   v_zone record;
   v_verb text;
 BEGIN
+  PERFORM share_events(ARRAY(
+    SELECT DISTINCT h.event_id FROM holds h WHERE h.organization_id = p_org AND h.id = ANY (p_holds) AND h.status = 'active'));
   FOREACH v_verb IN ARRAY ARRAY['release', 'expire'] LOOP
     RETURN QUERY SELECT e, v_verb FROM unnest(end_seat_holds(p_org, v_verb, p_holds,
       CASE v_verb WHEN 'expire' THEN 'SYSTEM' ELSE p_actor END, p_user, p_session, p_ip, p_agent, p_trace, p_reason)) e;
@@ -189,7 +192,8 @@ DECLARE
   v_until timestamptz;
   v_version integer;
 BEGIN
-  SELECT h.* INTO v_hold FROM holds h WHERE h.organization_id = p_org AND h.id = p_hold;
+  PERFORM share_events(ARRAY(SELECT h.event_id FROM holds h WHERE h.organization_id = p_org AND h.id = p_hold));
+  SELECT h.* INTO v_hold FROM holds h WHERE h.organization_id = p_org AND h.id = p_hold;  -- as it is under that lock
   IF v_hold.ordinal IS NULL THEN
     PERFORM FROM event_zones z
     WHERE z.organization_id = p_org AND z.event_id = v_hold.event_id AND z.zone_no = v_hold.zone_no FOR UPDATE;
