@@ -57,7 +57,6 @@ from holdfast.workers.reconcile_registry import ReconcileRegistry
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from holdfast.workers.write_refusals import WriteRefusals
 
-
 CATALOGUE_CONNECTIONS = 2
 
 
