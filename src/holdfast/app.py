@@ -62,6 +62,8 @@ from holdfast.workers.reconcile_registry import ReconcileRegistry
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from holdfast.workers.write_refusals import WriteRefusals
 
+CATALOGUE_CONNECTIONS = 2
+
 
 def token_keys(settings: Settings) -> TokenKeys:
     """The keys that sign and verify tokens, out of the settings and the identity provider's file."""
@@ -89,6 +91,7 @@ class Application:
     settings: Settings
     database: Database
     writer_database: Database
+    catalogue_database: Database
     catalogue: Catalogue
     combiner: Combiner
     services: Services
@@ -114,7 +117,9 @@ class Application:
         writer_database = await Database.open(
             settings.database_url, settings.writer_connections, settings.writer_deadline_s
         )
-        catalogue = Catalogue(database, settings)
+        # Of its own, because transactions ask the catalogue: if these had all the connections, it could never answer.
+        catalogue_database = await Database.open(settings.database_url, CATALOGUE_CONNECTIONS)
+        catalogue = Catalogue(catalogue_database, settings)
         warm = _warm_tier(settings)
         wakeups: list[Wakeups] = [] if warm is None else [RedisWakeups(warm)]
         wakeups.append(PostgresWakeups(database, settings.database_url))
@@ -205,6 +210,7 @@ class Application:
             settings=settings,
             database=database,
             writer_database=writer_database,
+            catalogue_database=catalogue_database,
             catalogue=catalogue,
             combiner=combiner,
             services=services,
@@ -239,5 +245,6 @@ class Application:
             await self.warm.close()
         await self.refusals.write()
         await self.catalogue.close()
+        await self.catalogue_database.close()
         await self.writer_database.close()
         await self.database.close()

@@ -1,9 +1,13 @@
 """An event on sale goes to another version of its layout: planned, confirmed, and everything accounted for."""
 
 import asyncio
+import re
 from copy import deepcopy
 from typing import Any
 
+import asyncpg
+
+from holdfast.store.postgres.migrate import functions
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.http.migration_ground import (
@@ -28,11 +32,11 @@ def test_five_hundred_sold_and_fifty_held_seats_go_to_a_version_that_lacks_two_r
 
     async def main() -> None:
         async with stage(database, config, event=ON_SALE) as made:
-            for party in range(100):
-                await sell(made, f"party-{party}", *range(5 * party, 5 * party + 5))
+            for n in range(100):
+                await sell(made, f"party-{n}", *range(5 * n, 5 * n + 5))
             await sell(made, "standing", places=30)
-            for buyer in range(10):
-                wanted = range(500 + 5 * buyer, 505 + 5 * buyer)
+            for number in range(10):
+                wanted = range(500 + 5 * number, 505 + 5 * number)
                 assert (await made.hold(await made.buyer(), *wanted)).status_code == 201
             assert (await made.hold(await made.buyer(), ga=[{"zone_id": "pit", "quantity": 4}])).status_code == 201
             before, owned = await inventory(made), await owners(made)
@@ -444,4 +448,29 @@ def test_only_an_event_on_sale_with_a_layout_is_migrated(database: TestDatabase)
                 answer = await made.post(f"/api/events/{event_id}/migrations", {"layout_version": 2})
                 assert (answer.status_code, answer.json()["error"]) == (409, "event_not_migratable"), answer.text
 
+    asyncio.run(main())
+
+
+def test_a_migration_carries_every_column_of_the_inventory(database: TestDatabase) -> None:
+    """The inventory is written anew: a column that the function does not name would be lost."""
+    text, _ = functions()
+    written = {
+        table: {name.strip() for name in names.split(",")}
+        for table, names in re.findall(
+            r"INSERT INTO (event_seats|event_zones) \(([^)]*)\)", text.split("migrate_event(")[1]
+        )
+    }
+
+    async def main() -> None:
+        connection = await asyncpg.connect(database.owner)
+        try:
+            for table, named in written.items():
+                rows = await connection.fetch(
+                    "SELECT column_name FROM information_schema.columns WHERE table_name = $1", table
+                )
+                assert {row["column_name"] for row in rows} == named, table
+        finally:
+            await connection.close()
+
+    assert written.keys() == {"event_seats", "event_zones"}
     asyncio.run(main())

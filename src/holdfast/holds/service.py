@@ -325,7 +325,7 @@ class HoldsService:
             self._require_release(call, view, [row])
             if row["status"] == HoldStatus.ACTIVE:
                 await store.release_holds(tx, call, [hold_id], None)
-                row, _ = await self._own_row(tx, call, hold_id)
+                row, view = await self._own_row(tx, call, hold_id)
             tx.moved(row["event_id"], [row["ordinal"]])
             return hold_view(view, row, staff=call.principal.is_staff)
 

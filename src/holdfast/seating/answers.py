@@ -1,14 +1,15 @@
 """What the seating service answers, as its callers see it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import date, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.holds.lifecycle import SeatState
+from holdfast.seating.accessibility import kept_words
 from holdfast.seating.event import Event, EventStatus
 from holdfast.seating.layout import AccessMode, Layout, Point, SeatCategory, Zone, ZoneType
 from holdfast.seating.overlay import OVERLAY_FIELDS, Overlay, ZoneOverride
@@ -290,3 +291,35 @@ def describe_zone(zone: Zone, *, disabled: bool = False) -> ZoneAnswer:
 def seat_coordinates(layout: Layout, ordinal: int) -> Point | None:
     x, y = layout.xs[ordinal], layout.ys[ordinal]
     return None if x is None or y is None else Point(x, y)
+
+
+class InventoryRow(Protocol):
+    """A row of the inventory, by column."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+
+def describe_seat(view: EventView, row: InventoryRow, kept: Collection[int], *, staff: bool) -> SeatAnswer:
+    """`kept`: the seats that are kept for somebody's companion."""
+    layout, ordinal = view.layout, row["ordinal"]
+    because = kept_words(view.effective_policy.companion_release_occupancy_threshold)
+    zone = layout.zone_of(ordinal)
+    return SeatAnswer(
+        id=layout.seat_uuid(ordinal),
+        seat_id=layout.seat_ids[ordinal],
+        ordinal=ordinal,
+        booking_id=row["booking_id"],
+        zone=zone.zone_id,
+        zone_name=zone.name,
+        row=layout.rows[ordinal],
+        number=layout.numbers[ordinal],
+        category=layout.categories[ordinal],
+        coordinates=seat_coordinates(layout, ordinal),
+        state=SeatState(row["state"]),
+        hold_type=row["hold_type"],
+        version=row["version"],
+        held_until=row["held_until"],
+        offered=row["state"] == SeatState.AVAILABLE and ordinal not in kept,
+        not_offered_because=because if ordinal in kept else UNSET,
+        block_reason=row["block_reason"] if staff else UNSET,
+    )

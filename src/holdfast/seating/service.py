@@ -21,7 +21,6 @@ from holdfast.kernel.errors import (
 )
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import Problem, quoted
-from holdfast.seating.accessibility import kept_words
 from holdfast.seating.answers import (
     BlockAnswer,
     EventAnswer,
@@ -36,8 +35,8 @@ from holdfast.seating.answers import (
     ZoneCounts,
     describe_event,
     describe_prices,
+    describe_seat,
     part_of,
-    seat_coordinates,
 )
 from holdfast.seating.event import (
     ON_SALE,
@@ -330,7 +329,7 @@ class SeatingService:
                 tx, call.organization_id, event_id, ordinals, state=state, hold_type=hold_type, limit=limit + 1
             )
             kept = await kept_seats(tx, call, view, rows)
-        seats = [_seat_answer(call, self._same_numbers(view, row), row, kept) for row in rows]
+        seats = [self._described(call, view, row, kept) for row in rows]
         return part_of(seats, limit, lambda seat: str(seat.ordinal))
 
     async def get_seat(self, call: Call, event_id: UUID, seat: UUID) -> SeatAnswer:
@@ -341,7 +340,7 @@ class SeatingService:
             if row is None:
                 raise _no_such_seats([seat])
             kept = await kept_seats(tx, call, view, [row])
-        return _seat_answer(call, self._same_numbers(view, row), row, kept)
+        return self._described(call, view, row, kept)
 
     async def list_zones(self, call: Call, event_id: UUID) -> list[ZoneCounts]:
         """The general-admission zones and what is left of them."""
@@ -483,6 +482,9 @@ class SeatingService:
             raise EventNotFound
         return view
 
+    def _described(self, call: Call, view: EventView, row: Row, kept: set[int]) -> SeatAnswer:
+        return describe_seat(self._same_numbers(view, row), row, kept, staff=call.principal.is_staff)
+
     def _same_numbers(self, view: EventView, row: Row) -> EventView:
         """The view may be a moment older than the row, and a migration between them."""
         if row["layout_version"] != view.layout_version:
@@ -580,28 +582,3 @@ def _no_such_seats(seats: list[UUID]) -> SeatNotFound:
     names = [str(seat) for seat in dict.fromkeys(seats)]
     said = "There is no such seat." if len(names) == 1 else f"There are no such seats: {len(names)} of those named."
     return SeatNotFound(said, seats=names)
-
-
-def _seat_answer(call: Call, view: EventView, row: Row, kept: set[int]) -> SeatAnswer:
-    layout, ordinal = view.layout, row["ordinal"]
-    because = kept_words(view.effective_policy.companion_release_occupancy_threshold)
-    zone = layout.zone_of(ordinal)
-    return SeatAnswer(
-        id=layout.seat_uuid(ordinal),
-        seat_id=layout.seat_ids[ordinal],
-        ordinal=ordinal,
-        booking_id=row["booking_id"],
-        zone=zone.zone_id,
-        zone_name=zone.name,
-        row=layout.rows[ordinal],
-        number=layout.numbers[ordinal],
-        category=layout.categories[ordinal],
-        coordinates=seat_coordinates(layout, ordinal),
-        state=SeatState(row["state"]),
-        hold_type=row["hold_type"],
-        version=row["version"],
-        held_until=row["held_until"],
-        offered=row["state"] == SeatState.AVAILABLE and ordinal not in kept,
-        not_offered_because=because if ordinal in kept else msgspec.UNSET,
-        block_reason=row["block_reason"] if call.principal.is_staff else msgspec.UNSET,
-    )
