@@ -144,6 +144,23 @@ def test_organisers_are_not_bound_by_it(database: TestDatabase) -> None:
     run(database, check)
 
 
+def test_a_place_for_a_wheelchair_is_taken_alone_and_its_companions_seat_is_no_orphan(database: TestDatabase) -> None:
+    config = theatre_config()
+    seats = config["zones"][0]["seats"]
+    seats[0] |= {"category": "wheelchair", "companion_seat_id": "A-2"}
+    seats[1] |= {"category": "companion"}
+
+    async def check(made: Stage) -> None:
+        await held(await made.hold(made.admin, 2, 3, holdType="RESERVED"))
+        await made.app.feed.caught_up()
+        buyer = await made.buyer()
+        await held(await made.reserve(0, buyer))
+        await made.app.feed.caught_up()
+        await held(await made.reserve(1, buyer))
+
+    run(database, check, config=config)
+
+
 def test_where_the_policy_is_not_strict_it_is_allowed_and_counted(database: TestDatabase) -> None:
     async def check(made: Stage) -> None:
         before = await counted(made, "allowed")

@@ -51,6 +51,8 @@ def check_pick(
     new = [ordinal for ordinal in picked if ordinal not in own]
     if not new or not free[new].all():
         return None  # what is taken is refused for that, by whoever decides it
+    if layout.wheelchair_companions:
+        free = _without_companions(layout, free, new)
     verdict = judge(floor, free, new, own)
     if not verdict.stranded:
         return None
@@ -59,6 +61,15 @@ def check_pick(
     if not strict:
         return Stranding(verdict.stranded, "the policy is not strict", True)
     raise orphan_refusal(layout, verdict.stranded, verdict.alternatives)
+
+
+def _without_companions(layout: Layout, free: Mask, picked: Sequence[int]) -> Mask:
+    """Who takes a place for a wheelchair alone leaves nobody's seat alone: the ones beside it are kept for a companion."""
+    beside = {seat for place in picked for seat in layout.wheelchair_companions.get(place, ())}.difference(picked)
+    if beside:
+        free = free.copy()
+        free[sorted(beside)] = False
+    return free
 
 
 def orphan_refusal(layout: Layout, stranded: Sequence[int], alternatives: Sequence[Sequence[int]]) -> OrphanSeat:
