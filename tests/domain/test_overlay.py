@@ -15,11 +15,12 @@ from holdfast.seating.overlay import (
     effective_layout,
     overlay_conflicts,
     overlay_document,
+    overlay_within,
     stored_overlay,
     unoffered_seats,
 )
 from holdfast.seating.policy import parse_policy
-from holdfast.seating.prices import PriceList, price_list
+from holdfast.seating.prices import PriceList, PricingZone, price_list
 from holdfast.seating.validate import parse_layout
 from tests.factories import theatre_config
 
@@ -245,3 +246,28 @@ def test_two_areas_of_one_kind_that_price_the_same_seat_are_refused() -> None:
 def test_pricing_zones_need_a_currency() -> None:
     found = faults(currency=None, pricing_zones={"A": {"zones": ["stalls"], "amount_minor": 1}})
     assert found == {"/currency": "currency_required"}
+
+
+def test_an_overlay_within_another_version_keeps_what_that_version_has() -> None:
+    layout = parse_layout(uuid4(), theatre_config(2, 3))
+    said = Overlay(
+        blocked_seat_ids=("A-1", "Z-9"),
+        disabled_zones=("pit", "stalls"),
+        zone_overrides={"stalls": ZoneOverride(name="Floor"), "pit": ZoneOverride(name="Pit")},
+        pricing_zones={
+            "gone": PricingZone(zones=("pit",), categories=(SeatCategory.AISLE,), amount_minor=1),
+            "part": PricingZone(zones=("pit", "stalls"), seat_ids=("Z-9",), amount_minor=2),
+            "everywhere": PricingZone(categories=(SeatCategory.AISLE,), amount_minor=3),
+        },
+    )
+    assert overlay_within(layout, said) == Overlay(
+        blocked_seat_ids=("A-1",),
+        disabled_zones=("stalls",),
+        zone_overrides={"stalls": ZoneOverride(name="Floor")},
+        pricing_zones={
+            "part": PricingZone(zones=("stalls",), amount_minor=2),
+            "everywhere": PricingZone(categories=(SeatCategory.AISLE,), amount_minor=3),
+        },
+    )
+    kept = Overlay(blocked_seat_ids=("A-2",))
+    assert overlay_within(layout, kept) is kept

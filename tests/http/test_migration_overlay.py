@@ -36,6 +36,14 @@ def test_nobody_is_moved_to_what_the_overlay_takes_out_or_to_another_price(datab
             assert seats["B-1"]["state"] == "blocked"
             assert seats["C-5"]["state"] == seats["C-6"]["state"] == "sold"
             assert await faults(made) == []
+            assert "overlay" in " ".join(planned["warnings"])
+            event = (await made.client.get(f"/api/events/{made.event_id}", headers=made.admin)).json()["data"]
+            assert event["blocked_seat_ids"] == ["B-1"]
+            assert event["pricing_zones"]["front"]["seat_ids"] == ["C-5", "C-6"]
+            renamed = await made.client.patch(
+                f"/api/events/{made.event_id}", headers=made.admin, json={"name": "Late night"}
+            )
+            assert renamed.status_code == 200, renamed.text
 
     asyncio.run(main())
 

@@ -18,7 +18,7 @@ from holdfast.allocation.floor import floor_of
 from holdfast.holds.lifecycle import SeatState
 from holdfast.kernel.problems import Problems, child, listing, quoted
 from holdfast.seating.layout import Layout, SeatCategory, Zone
-from holdfast.seating.overlay import NO_OVERLAY, Overlay, effective_layout, unoffered_seats
+from holdfast.seating.overlay import NO_OVERLAY, Overlay, effective_layout, overlay_within, unoffered_seats
 from holdfast.seating.prices import NO_PRICE, Price, price_list
 
 TOGETHER_MAX = 20
@@ -310,6 +310,7 @@ class _Planner:
         old, new = effective_layout(old, overlay), effective_layout(new, overlay)
         self._old, self._new = old, new
         self._prices = prices
+        self._overlay = overlay
         self._occupied = occupied
         self._old_amounts = _amounts(old, prices, overlay)
         self._new_amounts = _amounts(new, prices, overlay)
@@ -348,6 +349,8 @@ class _Planner:
         moves.sort(key=lambda move: (move.to_seat is None, move.from_seat.ordinal))
         unplaced = [seat for seat in moving if seat.ordinal not in targets]
         self._speak_of_seats(staying, unplaced, [seat for seat in leaving if not _has_holder(seat)])
+        if overlay_within(new, self._overlay) != self._overlay:
+            self._warnings.append("The event's overlay loses what it says of seats and zones that vanish.")
         zones, cancelled = self._zones()
         kept_count = sum(_kept(old, new, ordinal) is not None for ordinal in range(old.seat_count))
         return Plan(

@@ -34,7 +34,7 @@ from holdfast.seating.migration import (
     notifications_of,
     renumber,
 )
-from holdfast.seating.overlay import disabled_pools, overlay_conflicts, unoffered_seats
+from holdfast.seating.overlay import disabled_pools, overlay_conflicts, overlay_within, unoffered_seats
 from holdfast.seating.policy import apply_overrides
 from holdfast.seating.refusals import (
     EventChanged,
@@ -166,7 +166,10 @@ class MigrationService:
             told = _told(stored)
             await store.migrate(tx, call, stored, numbers, prices, told)
             await layouts.activate_version(tx, call.organization_id, stored.layout_id, stored.to_version)
-            await take_out(tx, call, event, unoffered_seats(new, event.overlay), disabled_pools(new, event.overlay))
+            overlay = overlay_within(new, event.overlay)
+            if overlay != event.overlay:
+                await events.set_overlay(tx, call.organization_id, event_id, overlay)
+            await take_out(tx, call, event, unoffered_seats(new, overlay), disabled_pools(new, overlay))
             done = await store.end(tx, call.organization_id, event_id, migration_id, MigrationStatus.APPLIED)
             assert done is not None
             await trail.write_audit(tx, call, "event_migrated", "Event", event_id, event_id=event_id, changes=told)

@@ -101,6 +101,27 @@ def disabled_pools(layout: Layout, overlay: Overlay) -> set[int]:
     return {zone.zone_no for zone in layout.zones if zone.is_ga and overlay.is_disabled(zone)}
 
 
+def overlay_within(layout: Layout, overlay: Overlay) -> Overlay:
+    """The overlay without the seats and zones that this version of the layout lacks; of what a name in it means to another
+    version nothing is left. The same one where it lacks none."""
+    zone_ids = {zone.zone_id for zone in layout.zones}
+    pricing: dict[str, PricingZone] = {}
+    for name, area in overlay.pricing_zones.items():
+        zones = tuple(zone for zone in area.zones if zone in zone_ids)
+        seats = tuple(seat for seat in area.seat_ids if seat in layout.ordinals_by_seat_id)
+        # An area whose zones are all gone must not become one of every zone.
+        categories = () if area.zones and not zones else area.categories
+        if zones or seats or categories:
+            pricing[name] = msgspec.structs.replace(area, zones=zones, seat_ids=seats, categories=categories)
+    within = Overlay(
+        blocked_seat_ids=tuple(name for name in overlay.blocked_seat_ids if name in layout.ordinals_by_seat_id),
+        disabled_zones=tuple(zone for zone in overlay.disabled_zones if zone in zone_ids),
+        zone_overrides={zone: said for zone, said in overlay.zone_overrides.items() if zone in zone_ids},
+        pricing_zones=pricing,
+    )
+    return overlay if within == overlay else within
+
+
 def overlay_conflicts(policy: SeatingPolicy, layout: Layout, overlay: Overlay) -> list[Problem]:
     """Where the zones as the event has them are of a kind the policy does not allow. A disabled zone is none of them;
     what an override brought about is reported at the override."""

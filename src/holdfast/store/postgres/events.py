@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.seating.event import Event, EventContent, EventStatus
-from holdfast.seating.overlay import stored_overlay
+from holdfast.seating.overlay import Overlay, stored_overlay
 from holdfast.store.postgres.database import Row, Transaction
 
 INSERT_EVENT = """
@@ -100,6 +100,14 @@ async def insert_event(tx: Transaction, organization_id: UUID, event_id: UUID, c
     row = await tx.fetchrow(INSERT_EVENT, organization_id, event_id, *_values(content), content.series_id)
     assert row is not None
     return read_event(row)
+
+
+SET_OVERLAY = "UPDATE events SET overlay = $3 WHERE organization_id = $1 AND id = $2"
+
+
+async def set_overlay(tx: Transaction, organization_id: UUID, event_id: UUID, overlay: Overlay) -> None:
+    """The caller owns the event."""
+    await tx.execute(SET_OVERLAY, organization_id, event_id, _json(overlay))
 
 
 async def update_event(tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent) -> Event:
