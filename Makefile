@@ -25,8 +25,12 @@ lint: setup ## Check style and form
 types: setup ## Check types
 	$(BIN)/mypy --strict
 
+# Races, faults and measurements want the machine for themselves; everything else shares it.
+ALONE := tests/race tests/faults tests/test_bench.py
+
 test: lint types ## Check style, form and types, then run every test
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile $(ALONE:%=--ignore=%)
+	$(BIN)/pytest $(ALONE)
 
 fmt: setup ## Mend style and form where that can be done by itself
 	$(BIN)/ruff check --fix-only --quiet

@@ -87,7 +87,7 @@ def request_for(layout: Layout, *ordinals: int) -> HoldRequest:
     return HoldRequest(
         organization_id=new_id(),
         event_id=new_id(),
-        layout_version=1,
+        layout_version=None,
         seats=tuple(SeatWanted(o, 0, new_id(), companion_rule(layout, policy, o)) for o in ordinals),
         places=(),
         user_id=new_id(),

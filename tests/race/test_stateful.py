@@ -81,7 +81,7 @@ class World:
         document = {
             "name": "Evening",
             "layout_id": str(g.event.layout.id),
-            "overrides": {"max_holds_per_user": LIMIT},
+            "overrides": {"max_holds_per_user": LIMIT, "orphan_avoidance_strict": False},
         }
         event = await g.parts.seating.create_event(g.admin, document)
         event = await g.parts.seating.set_status(g.admin, event.id, EventStatus.PUBLISHED)

@@ -45,7 +45,6 @@ from holdfast.settings import Settings
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.registry import Registry
 
-PATIENCE_S = 10.0
 LOOKS_MAX = 3
 """Times that seats the database refused, though they look free, are tried again."""
 
@@ -147,6 +146,7 @@ class BestAvailable:
         self._catalogue = catalogue
         self._registry = registry
         self._bulk_max = settings.bulk_seats_max
+        self._patience_s = settings.writer_deadline_s
         self._marks: dict[UUID, _Marks] = {}
 
     # Proposing ---------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ class BestAvailable:
         if search.counted:
             return await self._hold_places(call, search)
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(self._patience_s):
                 return await self._hold_best(call, search)
         except TimeoutError:
             raise Overloaded("Too many people want the same seats. Please try again.", retry_after_s=1) from None

@@ -120,7 +120,7 @@ class HoldsService:
             request = await self._plan(call, view, asked)
             if call.idempotency is None and not request.tables:
                 await self._refuse_early(view, request)
-                if not asked.chosen_by_system:
+                if not asked.chosen_by_system and not self._is_over_limit(request):
                     await self._orphans.check(call, view, request)
             if call.idempotency is None and self._fits_a_batch(request):
                 held = await self._combiner.submit(request)
@@ -147,7 +147,7 @@ class HoldsService:
             if not self._fits_a_batch(request):
                 return False
             taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
-            if taken is not None and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
+            if taken is not None and not self._is_over_limit(request):
                 raise named_refusal(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
             if not self._orphans.passes_at_once(view, request):
                 return False
@@ -173,9 +173,10 @@ class HoldsService:
         if request.user_limit is not None:
             self._recent.note(owner_key(request.user_id), placed, time.monotonic())
 
-    def _over_limit(self, user_id: UUID | None, more: int, limit: int | None) -> bool:
+    def _is_over_limit(self, request: HoldRequest) -> bool:
         """Whoever would be over the limit is told that before anything about the seat."""
-        return self._recent.too_many(owner_key(user_id), more, limit, time.monotonic())
+        owner = owner_key(request.user_id)
+        return self._recent.too_many(owner, len(request.hold_ids), request.user_limit, time.monotonic())
 
     # For a stampede: the same in pieces that can be kept ----------------------------------------------------------
     @property
@@ -218,7 +219,7 @@ class HoldsService:
     async def _refuse_early(self, view: EventView, request: HoldRequest) -> None:
         """What a tier above the database knows to be taken need not be asked for. Of several seats the first: that is the
         one which the database would name."""
-        if request.seats and not self._over_limit(request.user_id, len(request.hold_ids), request.user_limit):
+        if request.seats and not self._is_over_limit(request):
             taken = await self._registry.look_up(view, request.seats[0].ordinal, request.user_id)
             if taken is not None:
                 raise taken_seat(taken.ordinal, taken.state, taken.expires_in)

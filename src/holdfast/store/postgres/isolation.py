@@ -39,6 +39,7 @@ BY_EVENT = (
     "occupancy_changes",
     "occupancy_snapshots",
     "sold_out_events",
+    "event_layout_changes",
 )
 """Tables whose key goes on with the event: however long they are, each event costs one step."""
 EVENTS_NAMED = """
@@ -67,6 +68,8 @@ REFERENCES = (
     ("events", "layout_id", "layouts"),
     ("events", "series_id", "series"),
     ("series", "layout_id", "layouts"),
+    ("layout_migrations", "event_id", "events"),
+    ("layout_migrations", "layout_id", "layouts"),
 )
 """Table, column, and the table that it names a row of. Ids grow with time: the last are the newest."""
 NEWEST_REFERENCES = """
@@ -109,9 +112,10 @@ WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace
               AND NOT a.attisdropped)
   AND NOT (c.relrowsecurity AND c.relforcerowsecurity) ORDER BY 1
 """
+# A restrictive policy only takes away from what the others allow.
 OPEN_POLICIES = """
 SELECT tablename || '.' || policyname AS name FROM pg_policies
-WHERE schemaname = 'public' AND roles && ARRAY['holdfast_app', 'public']::name[]
+WHERE schemaname = 'public' AND permissive = 'PERMISSIVE' AND roles && ARRAY['holdfast_app', 'public']::name[]
   AND coalesce(qual, '') !~ 'current_(organization|tenant)\\(\\)' AND coalesce(with_check, '') !~
   'current_(organization|tenant)\\(\\)' ORDER BY 1
 """
