@@ -151,7 +151,8 @@ PLANTED = {
     "events.series_id": moved("events", "series_id = :hold"),
     "event_layout_changes.event_id": """
         INSERT INTO event_layout_changes (organization_id, event_id, log_id, outbox_id, migration_id, from_version,
-          to_version, base_version, capacities, last_booking_id, at) VALUES (:me, :event, 0, 0, :hold, 1, 2, 1, '{}', 1, now())""",
+          to_version, base_version, capacities, last_booking_id, at)
+        VALUES (:me, :event, 0, 0, :hold, 1, 2, 1, '{}', 1, now())""",
     "layout_migrations.event_id": """
         INSERT INTO layout_migrations (organization_id, id, event_id, layout_id, from_version, to_version, plan, fingerprint,
           created_at) SELECT :me, :hold, :event, id, 1, 1, '{}', '', now() FROM layouts WHERE organization_id = :me""",
