@@ -130,6 +130,9 @@ WITH_ID: dict[tuple[str, str], Case] = {
         "GET", f"/api/layouts/{them.layout}/picture.svg"
     ),
     ("GET", "/api/events/{event_id}/picture.svg"): of_event("GET", "/picture.svg"),
+    ("POST", "/api/layouts/{layout_id}/versions/{version}/status"): lambda them, me: Asked(
+        "POST", f"/api/layouts/{them.layout}/versions/1/status", {"status": "archived"}
+    ),
     ("GET", "/api/events/{event_id}"): of_event("GET"),
     ("PATCH", "/api/events/{event_id}"): of_event("PATCH", body={"name": "Taken over"}),
     ("POST", "/api/events/{event_id}/status"): of_event("POST", "/status", {"status": "cancelled"}),

@@ -559,3 +559,37 @@ def test_events_are_listed_newest_first_in_parts(database: TestDatabase) -> None
         assert live.json()["data"] == []
 
     run(database, test)
+
+
+def test_nothing_new_refers_to_an_archived_version_and_what_does_already_stays(database: TestDatabase) -> None:
+    async def test(h: House) -> None:
+        layout = await h.layout()
+        path = f"/api/layouts/{layout['id']}/versions"
+        second = await h.data("POST", path, {"config": theatre_config(2, 5)}, 201)
+        event = {"name": "First night", "layout_id": layout["id"], "layout_version": 1}
+        first_night = await h.data("POST", "/api/events", event, 201)
+        assert (await h.data("POST", f"{path}/1/status", {"status": "archived"}))["status"] == "archived"
+        before = await h.counts()
+        for method, where, body in (
+            ("POST", "/api/events", event),
+            ("POST", "/api/series", {"name": "Run", "layout_id": layout["id"], "layout_version": 1}),
+        ):
+            refused = await h.ask(method, where, body)
+            assert refused.status_code == 422, refused.text
+            assert refused.json()["errors"][0]["code"] == "archived_version"
+        assert await h.counts() == before
+        renamed = await h.data("PATCH", f"/api/events/{first_night['id']}", {"name": "Last night"})
+        assert renamed["layout_version"] == 1
+        await h.data("POST", f"/api/events/{first_night['id']}/status", {"status": "published"})
+        assert (await h.data("POST", f"{path}/1/status", {"status": "active"}))["status"] == "active"
+        assert (await h.data("POST", f"{path}/2/status", {"status": "archived"}))["version"] == second["version"]
+        migration = await h.ask("POST", f"/api/events/{first_night['id']}/migrations", {"layout_version": 2})
+        assert migration.status_code == 422, migration.text
+        assert migration.json()["errors"][0]["code"] == "archived_version"
+        assert (await h.data("POST", f"{path}/2/status", {"status": "active"}))["status"] == "draft"
+        for version in (3, 0, -1, 2**40):
+            unknown = await h.ask("POST", f"{path}/{version}/status", {"status": "archived"})
+            assert unknown.status_code == 404, (version, unknown.text)
+        assert (await h.ask("POST", f"{path}/1/status", {"status": "lost"})).status_code == 400
+
+    run(database, test)

@@ -1,7 +1,7 @@
 """Venues, layouts, events, seats: parse, call the service, render."""
 
 from collections.abc import Awaitable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import msgspec
@@ -15,7 +15,7 @@ from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data, Page
 from holdfast.http.problem import invalid_body
 from holdfast.http.services import services
-from holdfast.kernel.errors import InvalidRequest, Unprocessable
+from holdfast.kernel.errors import InvalidRequest, LayoutNotFound, Unprocessable
 from holdfast.kernel.ids import parse_id
 from holdfast.kernel.problems import Problem
 from holdfast.seating.answers import (
@@ -43,6 +43,7 @@ Cursor = Annotated[str | None, QueryParameter(description="The next_cursor of th
 WRITES = {"scope": "seating"}
 LARGE_WRITES = {**WRITES, LARGE_BODY: True}
 NAME_CHARS = 200
+VERSION_MAX = 2**31 - 1
 REASON_CHARS = 500
 BULK_BODY_BYTES = 2 * 1024 * 1024
 """Room for ten thousand ids, or for an event with as many prices."""
@@ -64,6 +65,10 @@ class LayoutBody(_Body, frozen=True):
 
 class VersionBody(_Body, frozen=True):
     config: msgspec.Raw
+
+
+class VersionStatusBody(_Body, frozen=True):
+    status: Literal["archived", "active"]
 
 
 class StatusBody(_Body, frozen=True):
@@ -120,6 +125,24 @@ async def create_version(request: AnyRequest, layout_id: FromPath[str]) -> Data[
     return Data(await _seating(request).create_version(call, layout, bytes(body.config)))
 
 
+@post(
+    "/api/layouts/{layout_id:str}/versions/{version:int}/status",
+    opt=WRITES,
+    status_code=200,
+    summary="Archive a layout's version, or bring it back",
+)
+async def set_version_status(
+    request: AnyRequest, layout_id: FromPath[str], version: FromPath[int], data: JSONBody[VersionStatusBody]
+) -> Data[LayoutAnswer]:
+    """Nothing new may refer to an archived version; events that do already keep it."""
+    layout = path_id("layout_id", layout_id)
+    call = await call_of(request)
+    if not 1 <= version <= VERSION_MAX:
+        raise LayoutNotFound
+    archived = data.status == "archived"
+    return Data(await _seating(request).set_version_status(call, layout, version, archived=archived))
+
+
 @get("/api/layouts", summary="List layouts, newest first")
 async def list_layouts(
     request: AnyRequest, venue_id: FromQuery[str | None] = None, cursor: Cursor = None, limit: Limit = 200
@@ -133,7 +156,9 @@ async def list_layouts(
 async def get_layout(
     request: AnyRequest,
     layout_id: FromPath[str],
-    version: Annotated[int | None, QueryParameter(ge=1, le=2**31 - 1, description="The latest where left out.")] = None,
+    version: Annotated[
+        int | None, QueryParameter(ge=1, le=VERSION_MAX, description="The latest where left out.")
+    ] = None,
 ) -> Data[LayoutAnswer]:
     layout = path_id("layout_id", layout_id)
     call = await call_of(request)
@@ -305,6 +330,7 @@ ROUTES: list[ControllerRouterHandler] = [
     list_venues,
     create_layout,
     create_version,
+    set_version_status,
     list_layouts,
     get_layout,
     create_event,

@@ -80,9 +80,16 @@ async def check_policy(
         check_zones(policy, content.overrides, content.layout, content.overlay)
 
 
-async def use_layout(tx: Transaction, call: Call, layout_id: UUID | None, version: int | None) -> None:
-    if layout_id is not None and version is not None:
-        await layouts.activate_version(tx, call.organization_id, layout_id, version)
+async def use_layout(
+    tx: Transaction, call: Call, layout_id: UUID | None, version: int | None, *, already: bool = False
+) -> None:
+    """`already`: it was referred to before, and stays so though it has been archived since."""
+    if layout_id is None or version is None:
+        return
+    usable = await layouts.activate_version(tx, call.organization_id, layout_id, version)
+    if not usable and not already:
+        said = f"version {version} of this layout is archived; name another, or bring it back"
+        raise EventInvalid([Problem("/layout_version", "archived_version", said)])
 
 
 async def write_event(
@@ -90,7 +97,8 @@ async def write_event(
 ) -> Event:
     """The event as its organiser wants it from now on. The caller owns the event and has checked what it may be."""
     event = await events.update_event(tx, call.organization_id, old.id, content)
-    await use_layout(tx, call, content.layout_id, content.layout_version)
+    already = (old.layout_id, old.layout_version) == (content.layout_id, content.layout_version)
+    await use_layout(tx, call, content.layout_id, content.layout_version, already=already)
     if old.status in ON_SALE and old.overlay != content.overlay:
         await apply_overlay(tx, call, event, content.layout, old.overlay, content.overlay)
     await trail.write_audit(tx, call, "event_updated", "Event", old.id, event_id=old.id, changes=patch)

@@ -119,6 +119,10 @@ class MigrationService:
         assert event.layout_version is not None
         if layout_version == event.layout_version:
             raise _unfit("same_version", f"the event has version {layout_version} already")
+        async with self._database.transaction(call.organization_id) as tx:
+            found = await layouts.find_version(tx, call.organization_id, event.layout_id, layout_version)
+        if found is not None and found["status"] == "archived":
+            raise _unfit("archived_version", f"version {layout_version} is archived")
         new = await self._catalogue.layout(call.organization_id, event.layout_id, layout_version)
         if new is None:
             raise _unfit("unknown_version", f"there is no version {layout_version} of the event's layout")
@@ -165,7 +169,8 @@ class MigrationService:
             prices = [price for price in event.prices if price not in dropped]
             told = _told(stored)
             await store.migrate(tx, call, stored, numbers, prices, told)
-            await layouts.activate_version(tx, call.organization_id, stored.layout_id, stored.to_version)
+            if not await layouts.activate_version(tx, call.organization_id, stored.layout_id, stored.to_version):
+                raise MigrationBlocked("The version was archived since the plan was made.", blockers=[])
             overlay = overlay_within(new, event.overlay)
             if overlay != event.overlay:
                 await events.set_overlay(tx, call.organization_id, event_id, overlay)

@@ -63,7 +63,8 @@ class SeriesService:
             assert isinstance(patch, dict)
             await check_policy(tx, call, content.event, patch)
             series = await store.update_series(tx, call.organization_id, series_id, content)
-            await use_layout(tx, call, content.layout_id, content.layout_version)
+            already = (current.layout_id, current.layout_version) == (content.layout_id, content.layout_version)
+            await use_layout(tx, call, content.layout_id, content.layout_version, already=already)
             await trail.write_audit(tx, call, "series_updated", "Series", series_id, changes=patch)
             changes = changes_for_events(current, content)
             if changes:

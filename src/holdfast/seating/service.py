@@ -174,6 +174,22 @@ class SeatingService:
         assert config is not None
         return LayoutAnswer(**row, config=msgspec.Raw(config))
 
+    async def set_version_status(self, call: Call, layout_id: UUID, version: int, *, archived: bool) -> LayoutAnswer:
+        """Nothing new may refer to what is archived; what does already, stays."""
+        require_staff(call)
+
+        async def work(tx: Transaction) -> LayoutAnswer:
+            change = layouts.archive_version if archived else layouts.restore_version
+            await change(tx, call.organization_id, layout_id, version)
+            row = await layouts.find_version(tx, call.organization_id, layout_id, version)
+            if row is None:
+                raise LayoutNotFound
+            action = "layout_version_archived" if archived else "layout_version_restored"
+            await trail.write_audit(tx, call, action, "Layout", layout_id, changes={"version": version})
+            return LayoutAnswer(**row)
+
+        return await run_once(self._database, call, work, LayoutAnswer)
+
     async def list_layouts(
         self, call: Call, before: UUID | None, venue_id: UUID | None, limit: int
     ) -> Part[LayoutAnswer]:

@@ -48,8 +48,21 @@ FIND_COLUMNS = """
 SELECT columns FROM layout_versions WHERE organization_id = $1 AND layout_id = $2 AND version = $3
 """
 ACTIVATE = """
-UPDATE layout_versions SET status = 'active'
-WHERE organization_id = $1 AND layout_id = $2 AND version = $3 AND status = 'draft'
+WITH used AS (
+  UPDATE layout_versions SET status = 'active'
+  WHERE organization_id = $1 AND layout_id = $2 AND version = $3 AND status = 'draft')
+SELECT v.status <> 'archived' FROM layout_versions v WHERE v.organization_id = $1 AND v.layout_id = $2 AND v.version = $3
+"""
+ARCHIVE = """
+UPDATE layout_versions SET status = 'archived' WHERE organization_id = $1 AND layout_id = $2 AND version = $3
+"""
+# As before it was archived: active if anything refers to it, else a draft.
+RESTORE = """
+UPDATE layout_versions v SET status = CASE WHEN
+    EXISTS (SELECT FROM events e WHERE e.organization_id = $1 AND e.layout_id = $2 AND e.layout_version = $3)
+    OR EXISTS (SELECT FROM series s WHERE s.organization_id = $1 AND s.layout_id = $2 AND s.layout_version = $3)
+  THEN 'active' ELSE 'draft' END
+WHERE v.organization_id = $1 AND v.layout_id = $2 AND v.version = $3 AND v.status = 'archived'
 """
 
 
@@ -119,6 +132,15 @@ async def list_layouts(
     return await tx.fetch(LIST_LAYOUTS, organization_id, before, venue_id, limit)
 
 
-async def activate_version(tx: Transaction, organization_id: UUID, layout_id: UUID, version: int) -> None:
-    """An event refers to it now."""
-    await tx.execute(ACTIVATE, organization_id, layout_id, version)
+async def activate_version(tx: Transaction, organization_id: UUID, layout_id: UUID, version: int) -> bool:
+    """An event refers to it now. False: it is archived."""
+    usable: bool = await tx.fetchval(ACTIVATE, organization_id, layout_id, version)
+    return usable
+
+
+async def archive_version(tx: Transaction, organization_id: UUID, layout_id: UUID, version: int) -> None:
+    await tx.execute(ARCHIVE, organization_id, layout_id, version)
+
+
+async def restore_version(tx: Transaction, organization_id: UUID, layout_id: UUID, version: int) -> None:
+    await tx.execute(RESTORE, organization_id, layout_id, version)
