@@ -21,7 +21,7 @@ from holdfast.holds.answers import HoldView, Placement
 from holdfast.holds.attendees import People, judge_buyer, require_access
 from holdfast.holds.lifecycle import Actor
 from holdfast.holds.orphan_guard import note_stranding
-from holdfast.holds.orphan_rule import Stranding, describe_seats
+from holdfast.holds.orphan_rule import NOT_STRICT, Stranding, describe_seats
 from holdfast.holds.plan import HoldsAsked, PlacesAsked, require_few
 from holdfast.holds.service import HoldsService
 from holdfast.holds.wish import Mask, SeatsWished, serving_seats, with_wheelchair, zones_wished
@@ -233,7 +233,7 @@ class BestAvailable:
         look = self._registry.feed.looks_begun
         marks.placed.update((ordinal, look) for ordinal in choice.ordinals)
         if choice.stranded and call.principal.actor is Actor.CUSTOMER:
-            reason = choice.excuse or "the policy is not strict"
+            reason = choice.excuse or NOT_STRICT
             stranding = Stranding(choice.stranded, reason, by_policy=choice.excuse is None)
             note_stranding(call, view, stranding, "excused" if choice.excuse else "allowed")
         return placement

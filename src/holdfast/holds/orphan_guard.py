@@ -6,7 +6,7 @@ from holdfast.accounts.principal import Call
 from holdfast.allocation.floor import floor_of
 from holdfast.holds.claims import HoldRequest
 from holdfast.holds.lifecycle import Actor
-from holdfast.holds.orphan_rule import Stranding, check_pick, strands_somebody
+from holdfast.holds.orphan_rule import NOT_STRICT, Stranding, check_pick, stranded_beside
 from holdfast.kernel.counting import PlainCounter
 from holdfast.kernel.errors import OrphanSeat
 from holdfast.seating.view import EventView
@@ -26,15 +26,21 @@ class OrphanGuard:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def passes_at_once(self, view: EventView, request: HoldRequest) -> bool:
-        """For one seat, without a wait: nobody is stranded, or nobody asks. False: look closer, with `check`."""
+    def passes_at_once(self, call: Call, view: EventView, request: HoldRequest) -> bool:
+        """For one seat, without a wait: nobody is stranded, or the policy does not mind. False: look closer, with `check`."""
         if request.actor != Actor.CUSTOMER:
             return True
+        strict = view.effective_policy.orphan_avoidance_strict
         event = self._registry.seats_at_once(view)
         if event is None:
-            return not view.effective_policy.orphan_avoidance_strict
+            return not strict
         now = self._registry.feed.database_now()
-        return not strands_somebody(floor_of(view.layout), event.refused_until, request.seats[0].ordinal, now)
+        stranded = stranded_beside(floor_of(view.layout), event.refused_until, request.seats[0].ordinal, now)
+        if not stranded:
+            return True
+        if not strict:
+            note_stranding(call, view, Stranding(stranded, NOT_STRICT, True), "allowed")
+        return not strict
 
     async def check(self, call: Call, view: EventView, request: HoldRequest) -> None:
         """Raises OrphanSeat. Where the policy is not strict, or the row excuses it, what is left alone is counted."""

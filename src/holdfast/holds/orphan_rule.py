@@ -17,6 +17,7 @@ from holdfast.kernel.errors import OrphanSeat
 from holdfast.seating.layout import Layout
 
 Mask = NDArray[np.bool_]
+NOT_STRICT = "the policy is not strict"
 
 
 class Stranding(msgspec.Struct, frozen=True):
@@ -27,21 +28,22 @@ class Stranding(msgspec.Struct, frozen=True):
     by_policy: bool
 
 
-def strands_somebody(floor: Floor, taken: Sequence[float], ordinal: int, now: float) -> bool:
-    """Whether taking this one seat leaves a free neighbour without one; `taken`: until when each seat is (unix). A
-    microsecond, for the hottest path: whoever strands somebody is looked at again, with every exception."""
+def stranded_beside(floor: Floor, taken: Sequence[float], ordinal: int, now: float) -> tuple[int, ...]:
+    """The free neighbours of this one seat that are without one when it is taken; `taken`: until when each seat is (unix).
+    Under a microsecond, for the hottest path. Nothing is said about excuses."""
     left, right = floor.left_of, floor.right_of
+    stranded: tuple[int, ...] = ()
     beside = left[ordinal]
     if beside >= 0 and taken[beside] <= now:
         beyond = left[beside]
         if beyond < 0 or taken[beyond] > now:
-            return True
+            stranded = (beside,)
     beside = right[ordinal]
     if beside >= 0 and taken[beside] <= now:
         beyond = right[beside]
         if beyond < 0 or taken[beyond] > now:
-            return True
-    return False
+            stranded += (beside,)
+    return stranded
 
 
 def check_pick(
@@ -59,7 +61,7 @@ def check_pick(
     if verdict.excuse is not None:
         return Stranding(verdict.stranded, verdict.excuse, False)
     if not strict:
-        return Stranding(verdict.stranded, "the policy is not strict", True)
+        return Stranding(verdict.stranded, NOT_STRICT, True)
     raise orphan_refusal(layout, verdict.stranded, verdict.alternatives)
 
 

@@ -149,7 +149,7 @@ class HoldsService:
             taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
             if taken is not None and not self._is_over_limit(request):
                 raise named_refusal(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
-            if not self._orphans.passes_at_once(view, request):
+            if not self._orphans.passes_at_once(call, view, request):
                 return False
 
             def settled(outcome: Held | Refusal) -> None:
