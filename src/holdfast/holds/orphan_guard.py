@@ -27,7 +27,7 @@ class OrphanGuard:
         self._registry = registry
 
     def passes_at_once(self, call: Call, view: EventView, request: HoldRequest) -> bool:
-        """For one seat, without a wait: nobody is stranded, or the policy does not mind. False: look closer, with `check`."""
+        """For one seat, without a wait: nobody is stranded, or the policy does not mind. False: look closer (`check`)."""
         if request.actor != Actor.CUSTOMER:
             return True
         strict = view.effective_policy.orphan_avoidance_strict
