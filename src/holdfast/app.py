@@ -182,7 +182,7 @@ class Application:
             geometry=GeometryService(catalogue),
             webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
-        housekeeping: list[Duty] = [WriteRefusals(refusals), MeasureOrphans(registry)] if serve else []
+        housekeeping: list[Duty] = [WriteRefusals(refusals), MeasureOrphans(registry, holds.orphans)] if serve else []
         if serve or work:
             housekeeping.append(ReconcileRegistry(database, catalogue, hot, reconciler, all_events=work))
         deliver: DeliverWebhooks | None = None

@@ -99,7 +99,7 @@ class HoldsService:
         self._registry = registry
         self._refusals = refusals
         self._settings = settings
-        self._orphans = OrphanGuard(registry)
+        self.orphans = OrphanGuard(registry)
         self._recent = RecentHolds(settings.hold_window_s)
         self._gates: dict[UUID, Gate] = {}
 
@@ -121,7 +121,7 @@ class HoldsService:
             if call.idempotency is None and not request.tables:
                 await self._refuse_early(view, request)
                 if not asked.chosen_by_system and not self._is_over_limit(request):
-                    await self._orphans.check(call, view, request)
+                    await self.orphans.check(call, view, request)
             if call.idempotency is None and self._fits_a_batch(request):
                 held = await self._combiner.submit(request)
                 placement = placement_of(view, held)
@@ -146,10 +146,12 @@ class HoldsService:
             request = plan_hold(view, call, asked, bulk_max=self._settings.bulk_seats_max)
             if not self._fits_a_batch(request):
                 return False
-            taken = self._registry.peek(view, request.seats[0].ordinal, request.user_id)
-            if taken is not None and not self._is_over_limit(request):
-                raise named_refusal(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
-            if not self._orphans.passes_at_once(call, view, request):
+            event = self._registry.seats_at_once(view)
+            if event is not None:
+                taken = self._registry.taken_in(event, request.seats[0].ordinal, request.user_id)
+                if taken is not None and not self._is_over_limit(request):
+                    raise named_refusal(taken_seat(taken.ordinal, taken.state, taken.expires_in), view)
+            if not self.orphans.passes_at_once(view, request, event):
                 return False
 
             def settled(outcome: Held | Refusal) -> None:
@@ -289,7 +291,7 @@ class HoldsService:
 
         async def work(tx: Transaction) -> Placement:
             if call.idempotency is not None and not asked.chosen_by_system:  # not when it is answered as before
-                await self._orphans.check(call, view, request)
+                await self.orphans.check(call, view, request)
             await self._require_whole_tables(tx, view, request)
             placement = await self._place(tx, call, view, request)
             await self._require_whole_tables(tx, view, request)

@@ -59,24 +59,16 @@ class Registry:
         self.hot = hot
         self.warm = warm
 
-    def peek(self, view: EventView, ordinal: int, user_id: UUID | None) -> Taken | None:
-        """By what is in memory; never waits. None: the database must be asked."""
-        event = self._event(view)
-        if event is None:
-            LOOKUPS.add("hot", "seat", "miss")
-            self.hot.want(view)
-            return None
-        return self._in_memory(event, ordinal, user_id)
-
     def _event(self, view: EventView) -> HotEvent | None:
         """The event's seats where they are known, by the same numbers as in the view."""
         event = self.hot.peek(view.organization_id, view.id)
         return event if event is not None and event.layout.numbers_as(view.layout) else None
 
     def seats_at_once(self, view: EventView) -> HotEvent | None:
-        """Every seat of the event as it is known in memory; never waits."""
+        """Every seat of the event as it is known in memory; never waits. None: the database must be asked."""
         event = self._event(view)
         if event is None:
+            LOOKUPS.add("hot", "seat", "miss")
             self.hot.want(view)
         return event
 
@@ -101,7 +93,8 @@ class Registry:
             free[list(event.doubts)] = False
         return free
 
-    def _in_memory(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
+    def taken_in(self, event: HotEvent, ordinal: int, user_id: UUID | None) -> Taken | None:
+        """By what is in memory. None: the database must be asked."""
         left_s = event.refusal(ordinal, user_id, self.feed.database_now())
         if left_s <= 0.0:
             LOOKUPS.add("hot", "seat", "free")
@@ -127,7 +120,7 @@ class Registry:
         """The same, and the warm tier where the event is not in memory. None says only: ask the database."""
         event = self._event(view)
         if event is not None:
-            return self._in_memory(event, ordinal, user_id)
+            return self.taken_in(event, ordinal, user_id)
         LOOKUPS.add("hot", "seat", "miss")
         self.hot.want(view)
         if self.warm is None or not self.warm.available or self.hot.is_loading(view):
