@@ -64,7 +64,11 @@ def run(
     if not sys.platform.startswith("linux"):
         err.print("The measurements read /proc and use epoll: they run on Linux only.")
         return 1
-    options = [("--quick", quick), (" ".join(f"--only {name}" for name in only), bool(only)), (f"--write {write}", write is not None)]
+    options = [
+        ("--quick", quick),
+        (" ".join(f"--only {name}" for name in only), bool(only)),
+        (f"--write {write}", write is not None),
+    ]
     command = " ".join(["holdfast bench", *(text for text, given in options if given)])
     try:
         with Progress(err) as progress:
