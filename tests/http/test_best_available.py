@@ -243,3 +243,58 @@ def test_unknown_zones_and_too_many_seats_are_refused(database: TestDatabase) ->
         await best(made, made.admin, 20, holdType="RESERVED")
 
     run(database, check)
+
+
+def test_tables_and_the_organisers_blocks_are_not_broken_into_and_family_blocks_come_last(
+    database: TestDatabase,
+) -> None:
+    config = theatre_config(1, 10)
+    config["groups"] = [
+        {"group_id": "t1", "group_type": "vip_table", "seat_ids": ["A-4", "A-5"]},
+        {"group_id": "r1", "group_type": "reserved_block", "seat_ids": ["A-6"]},
+        {"group_id": "f1", "group_type": "family_block", "seat_ids": ["A-1", "A-2", "A-3"]},
+    ]
+
+    async def check(made: Stage) -> None:
+        assert labels(await preview(made, await made.buyer(), 3)) == ["A-1", "A-2", "A-3"]  # a family
+        assert labels((await best(made, await made.buyer(), 2))["proposal"]) == ["A-7", "A-8"]
+        assert labels((await best(made, await made.buyer(), 2))["proposal"]) == ["A-9", "A-10"]
+        last = await best(made, await made.buyer(), 2)  # there is nothing else
+        assert set(labels(last["proposal"])) < {"A-1", "A-2", "A-3"}
+        await best(made, await made.buyer(), 1)
+        assert (await best(made, await made.buyer(), 1, status=409))["error"] == "no_seats_available"
+
+    run(database, check, config=config)
+
+
+def test_cheapest_asks_for_the_lowest_price_before_the_best_place(database: TestDatabase) -> None:
+    prices = {"currency": "EUR", "prices": [{"zone_id": "stalls", "amount_minor": 5000}]}
+    cheap = {"pricing_zones": {"back": {"seat_ids": [f"D-{n}" for n in range(1, 11)], "amount_minor": 3000}}}
+
+    async def check(made: Stage) -> None:
+        buyer = await made.buyer()
+        assert {seat["row"] for seat in (await preview(made, buyer, 2))["seats"]} == {"A"}
+        found = await preview(made, buyer, 2, strategy="cheapest")
+        assert {seat["row"] for seat in found["seats"]} == {"D"}
+        assert found["total_minor"] == 6000
+        limited = await preview(made, buyer, 2, price_max=4000)
+        assert {seat["row"] for seat in limited["seats"]} == {"D"}
+
+    run(database, check, event={**prices, **cheap})
+
+
+def test_what_is_not_beside_the_wheelchair_is_not_said_to_be(database: TestDatabase) -> None:
+    config = theatre_config(1, 10)
+    seats = config["zones"][0]["seats"]
+    seats[4] |= {"category": "wheelchair", "companion_seat_id": "A-6"}
+    seats[5] |= {"category": "companion"}
+
+    async def check(made: Stage) -> None:
+        answer = await made.hold(made.admin, 3, 6, holdType="RESERVED")
+        assert answer.status_code == 201, answer.text
+        found = await preview(made, await made.buyer(), 3, accessible=True)
+        assert labels(found) == ["A-3", "A-5", "A-6"]
+        assert found["clusters"] == [["A-3"], ["A-5", "A-6"]]
+        assert found["rung"] == "nearest"
+
+    run(database, check, config=config)

@@ -52,7 +52,7 @@ _HARMLESS: Final = Verdict()
 
 
 def strands_nobody(floor: Floor, free: Flags, ordinal: int) -> bool:
-    """Whether taking this one seat leaves nobody alone. Quick: every reserve of one seat asks it."""
+    """Whether taking this one seat leaves nobody alone. Quick: most of what is judged is one seat."""
     left_of, right_of = floor.left_of, floor.right_of
     beside = left_of[ordinal]
     if beside >= 0 and free[beside]:

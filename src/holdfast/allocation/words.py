@@ -5,6 +5,7 @@ from itertools import groupby
 
 from holdfast.allocation.floor import Floor
 from holdfast.allocation.wish import Rung
+from holdfast.seating.layout import Layout
 
 Clusters = Sequence[Sequence[int]]
 
@@ -16,7 +17,9 @@ def described(floor: Floor, clusters: Clusters, rung: Rung, alone: Collection[in
     elif len(clusters) == 1:
         (cluster,) = clusters
         together = "" if len(cluster) == 1 else " together"
-        text = f"{_counted(len(cluster))}{together} in {_row(floor, cluster[0])}, {_seats(floor, cluster)}."
+        text = (
+            f"{_counted(len(cluster))}{together} in {_row(floor, cluster[0])}, {seat_numbers(floor.layout, cluster)}."
+        )
     else:
         text = _split(floor, clusters)
     if alone:
@@ -28,10 +31,12 @@ def _split(floor: Floor, clusters: Clusters) -> str:
     """The largest group first; the others say how far from it they are."""
     main, *others = sorted(clusters, key=lambda cluster: (-len(cluster), floor.place[cluster[0]]))
     parts = [f"{len(main)} together" if len(main) > 1 else "1"]
-    parts[0] += f" in {_row(floor, main[0])}, {_seats(floor, main)}"
+    parts[0] += f" in {_row(floor, main[0])}, {seat_numbers(floor.layout, main)}"
     for cluster in others:
         count = f"{len(cluster)} together" if len(cluster) > 1 else "1"
-        parts.append(f"{count} in row {floor.rows[int(floor.row_of[cluster[0]])].name}, {_seats(floor, cluster)}")
+        parts.append(
+            f"{count} in row {floor.rows[int(floor.row_of[cluster[0]])].name}, {seat_numbers(floor.layout, cluster)}"
+        )
         parts[-1] += f", {_apart(floor, main, cluster)}"
     total = sum(map(len, clusters))
     return f"{_counted(total)} in {_number(len(clusters))} groups: {'; '.join(parts)}."
@@ -54,9 +59,9 @@ def _spread(floor: Floor, clusters: Clusters) -> str:
     parts = []
     for _, group in groupby((seat for _, seat in seats), key=lambda seat: int(floor.row_of[seat])):
         row = list(group)
-        parts.append(f"{len(row)} in {_row(floor, row[0])} ({_seats(floor, row)})")
+        parts.append(f"{len(row)} in {_row(floor, row[0])} ({seat_numbers(floor.layout, row)})")
     if len(seats) == 1:
-        return f"{_counted(1)} in {_row(floor, seats[0][1])}, {_seats(floor, [seats[0][1]])}."
+        return f"{_counted(1)} in {_row(floor, seats[0][1])}, {seat_numbers(floor.layout, [seats[0][1]])}."
     return f"{_counted(len(seats))}, spread: {', '.join(parts)}."
 
 
@@ -65,9 +70,9 @@ def _row(floor: Floor, seat: int) -> str:
     return f"{floor.layout.zones[row.zone_no].name}, row {row.name}"
 
 
-def _seats(floor: Floor, seats: Sequence[int]) -> str:
+def seat_numbers(layout: Layout, seats: Sequence[int]) -> str:
     """`seat 4`, `seats 3–6`, `seats 1, 4, 9–10`."""
-    numbers = sorted(floor.layout.numbers[seat] for seat in seats)
+    numbers = sorted(layout.numbers[seat] for seat in seats)
     stretches: list[list[int]] = []
     for number in numbers:
         if stretches and number == stretches[-1][-1] + 1:

@@ -38,6 +38,7 @@ from holdfast.kernel.errors import (
     ZoneNotFound,
 )
 from holdfast.kernel.problems import Problem, listing
+from holdfast.seating.groups import clusters_of
 from holdfast.seating.layout import Zone
 from holdfast.seating.sight import may_see
 from holdfast.seating.view import EventView
@@ -97,11 +98,12 @@ class _Search(msgspec.Struct, frozen=True, kw_only=True):
             if wished.accessible:
                 seats = with_wheelchair(self.view.layout, free, mask, self.floor.quality, wished.quantity)
                 if seats:
+                    clusters = clusters_of(self.view.layout, seats)
                     words = f"With a place for a wheelchair: {describe_seats(self.view.layout, seats)}."
                     return Choice(
                         ordinals=tuple(seats),
-                        rung=Rung.TOGETHER,
-                        clusters=(tuple(seats),),
+                        rung=Rung.TOGETHER if len(clusters) == 1 else Rung.NEAREST,
+                        clusters=tuple(tuple(cluster) for cluster in clusters),
                         stranded=(),
                         excuse=None,
                         words=words,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from holdfast.allocation.floor import Floor
 from holdfast.allocation.orphans import judge
+from holdfast.allocation.words import seat_numbers
 from holdfast.kernel.errors import OrphanSeat
 from holdfast.seating.layout import Layout
 
@@ -102,13 +103,12 @@ def seat_facts(layout: Layout, ordinal: int) -> dict[str, Any]:
 
 
 def describe_seats(layout: Layout, ordinals: Sequence[int]) -> str:
-    """`row A, seats 3, 4 and row B, seat 1`; the zone is said where there are several in the layout."""
+    """`row A, seats 3–4 and row B, seat 1`; the zone is said where there are several in the layout."""
     rows: dict[tuple[int, str], list[int]] = {}
     for ordinal in sorted(ordinals):
-        rows.setdefault((layout.zone_nos[ordinal], layout.rows[ordinal]), []).append(layout.numbers[ordinal])
+        rows.setdefault((layout.zone_nos[ordinal], layout.rows[ordinal]), []).append(ordinal)
     said: list[str] = []
-    for (zone_no, row), numbers in rows.items():
+    for (zone_no, row), seats in rows.items():
         zone = f"{layout.zones[zone_no].name}, " if len(layout.zones) > 1 else ""
-        noun = "seat" if len(numbers) == 1 else "seats"
-        said.append(f"{zone}row {row}, {noun} {', '.join(str(number) for number in sorted(numbers))}")
+        said.append(f"{zone}row {row}, {seat_numbers(layout, seats)}")
     return " and ".join(said)

@@ -76,21 +76,16 @@ def with_wheelchair(
     """A place for a wheelchair and, for the others of the party, the seats beside it; [] where there is none."""
     open_to = free & allowed
     places = np.flatnonzero(open_to & _of_categories(layout, (SeatCategory.WHEELCHAIR,)))
-    best: tuple[int, float, int] | None = None
+    best: tuple[tuple[int, float, int], list[int]] | None = None
     for place in places.tolist():
         beside = _beside(layout, open_to, place, quantity - 1)
         if beside is None:
             continue
         companions = layout.wheelchair_companions.get(place, ())
         rank = (-sum(seat in companions for seat in beside), float(quality[place]), place)
-        if best is None or rank < best:
-            best = rank
-    if best is None:
-        return []
-    place = best[2]
-    beside = _beside(layout, open_to, place, quantity - 1)
-    assert beside is not None
-    return sorted([place, *beside])
+        if best is None or rank < best[0]:
+            best = rank, sorted([place, *beside])
+    return [] if best is None else best[1]
 
 
 def _beside(layout: Layout, open_to: Mask, place: int, wanted: int) -> list[int] | None:

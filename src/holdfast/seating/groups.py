@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.allocation.floor import floor_of
 from holdfast.kernel.problems import listing, quoted
 from holdfast.seating.layout import GroupType, Layout, SeatGroup
 from holdfast.seating.refusals import GroupIncomplete, GroupNotFound, GroupReserved, SeatsNotTogether
@@ -81,25 +82,15 @@ def require_whole(layout: Layout, tables: Sequence[SeatGroup], taken: Collection
 
 
 def clusters_of(layout: Layout, ordinals: Iterable[int]) -> list[list[int]]:
-    """The seats in runs of neighbours: consecutive numbers of one row in one zone, and no aisle between."""
-    ordered = sorted(ordinals, key=lambda o: (layout.zone_nos[o], layout.rows[o], layout.numbers[o]))
+    """The seats in runs of neighbours, as they stand."""
+    floor = floor_of(layout)
     clusters: list[list[int]] = []
-    for ordinal in ordered:
-        if clusters and _side_by_side(layout, clusters[-1][-1], ordinal):
+    for ordinal in sorted(ordinals, key=floor.place.__getitem__):
+        if clusters and floor.right_of[clusters[-1][-1]] == ordinal:
             clusters[-1].append(ordinal)
         else:
             clusters.append([ordinal])
     return clusters
-
-
-def _side_by_side(layout: Layout, left: int, right: int) -> bool:
-    row = layout.rows[left]
-    if layout.zone_nos[left] != layout.zone_nos[right] or row != layout.rows[right]:
-        return False
-    if layout.numbers[right] != layout.numbers[left] + 1:
-        return False
-    info = layout.zones[layout.zone_nos[left]].rows.get(row)
-    return info is None or layout.numbers[left] not in info.aisles_after
 
 
 def require_together(layout: Layout, ordinals: Sequence[int], clusters_max: int) -> None:

@@ -12,12 +12,12 @@ from uuid import UUID
 import msgspec
 
 from holdfast.accounts.principal import Call, require_staff
-from holdfast.kernel.errors import EventNotFound, Unprocessable
+from holdfast.kernel.errors import Unprocessable
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import Problem, Problems
 from holdfast.seating.answers import Part, part_of
 from holdfast.seating.event import ON_SALE, Event, EventStatus, permitted_overrides
-from holdfast.seating.event_writing import take_out
+from holdfast.seating.event_writing import find_event, take_out
 from holdfast.seating.layout import Layout
 from holdfast.seating.migration import (
     MigrationStatus,
@@ -93,7 +93,7 @@ class MigrationService:
         require_staff(call)
         async with self._database.transaction(call.organization_id) as tx:
             await store.begin_instant(tx)
-            event = await _find_event(tx, call, event_id)
+            event = (await find_event(tx, call, event_id)).event
             _check_state(event)
             made_from = await store.fingerprint(tx, call.organization_id, event_id)
             occupied = await store.occupied(tx, call.organization_id, event_id)
@@ -164,7 +164,7 @@ class MigrationService:
                 raise MigrationOutdated(
                     "The event has changed since the plan was made; plan again. Nothing was applied."
                 )
-            event = await _find_event(tx, call, event_id)
+            event = (await find_event(tx, call, event_id)).event
             dropped = set(stored.plan.dropped_prices)
             prices = [price for price in event.prices if price not in dropped]
             told = _told(stored)
@@ -214,7 +214,7 @@ class MigrationService:
         """Newest first, without their moves."""
         require_staff(call)
         async with self._database.transaction(call.organization_id) as tx:
-            await _find_event(tx, call, event_id)
+            await find_event(tx, call, event_id)
             found = await store.list_migrations(tx, call.organization_id, event_id, before, limit + 1)
         return part_of([_answer(stored, brief=True) for stored in found], limit, lambda answer: str(answer.id))
 
@@ -237,18 +237,11 @@ class MigrationService:
 
     @staticmethod
     async def _find(tx: Transaction, call: Call, event_id: UUID, migration_id: UUID) -> store.StoredMigration:
-        await _find_event(tx, call, event_id)
+        await find_event(tx, call, event_id)
         stored = await store.find(tx, call.organization_id, event_id, migration_id)
         if stored is None:
             raise MigrationNotFound
         return stored
-
-
-async def _find_event(tx: Transaction, call: Call, event_id: UUID) -> Event:
-    found = await events.find_event(tx, call.organization_id, event_id)
-    if found is None:
-        raise EventNotFound
-    return found.event
 
 
 def _planned(old: Layout, new: Layout, event: Event, occupied: Occupied, replacements: Sequence[Replacement]) -> Plan:

@@ -19,7 +19,15 @@ from holdfast.seating.prices import (
     read_zone_name,
     read_zone_names,
 )
-from holdfast.seating.reading import Object, check_choice, check_text, read_list, read_object, read_optional_text
+from holdfast.seating.reading import (
+    ROLE_CHARS,
+    Object,
+    check_choice,
+    read_object,
+    read_optional_text,
+    read_roles,
+    tier_field,
+)
 
 OVERLAY_FIELDS = ("blocked_seat_ids", "disabled_zones", "zone_overrides", "pricing_zones")
 OVERLAY_REASON = "overlay: not offered at this event"
@@ -27,7 +35,6 @@ OVERLAY_REASON = "overlay: not offered at this event"
 RESERVED_REASON = "overlay:"
 """No reason of a person's may begin so."""
 TEXT_CHARS = 200
-MAX_ROLES = 100
 _KEPT_LAYOUTS = 64
 
 
@@ -193,19 +200,13 @@ def _read_zone_override(problems: Problems, pointer: str, raw: object, zone: Zon
     if source.get("access_mode") is not None:
         place = child(pointer, "access_mode")
         mode = check_choice(problems, place, source["access_mode"], AccessMode, "unknown_access_mode")
-    field = "required_tier"
-    if source.get("membership_tier") is not None:
-        if source.get("required_tier") is not None:
-            place = child(pointer, "membership_tier")
-            problems.add(place, "conflicting_fields", "give required_tier or membership_tier, not both")
-        else:
-            field = "membership_tier"
+    field = tier_field(problems, pointer, source)
     override = ZoneOverride(
         name=read_optional_text(problems, pointer, source, "name", TEXT_CHARS),
         zone_type=_read_type(problems, pointer, source, zone),
         access_mode=mode,
-        required_tier=read_optional_text(problems, pointer, source, field, TEXT_CHARS),
-        allowed_roles=_read_roles(problems, child(pointer, "allowed_roles"), source.get("allowed_roles")),
+        required_tier=read_optional_text(problems, pointer, source, field, ROLE_CHARS),
+        allowed_roles=read_roles(problems, child(pointer, "allowed_roles"), source.get("allowed_roles")),
     )
     if zone is not None:
         _check_access(problems, pointer, source, _override(zone, override))
@@ -225,17 +226,6 @@ def _read_type(problems: Problems, pointer: str, source: Object, zone: Zone | No
         said = f"{quoted(zone.zone_id)} has numbered seats, which are sold one by one: it cannot become {zone_type}"
     problems.add(place, "incompatible_zone_type", said)
     return None
-
-
-def _read_roles(problems: Problems, pointer: str, value: object) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    raw_roles = read_list(problems, pointer, value) or []
-    if len(raw_roles) > MAX_ROLES:
-        problems.add(pointer, "too_many_roles", f"at most {MAX_ROLES} roles, not {len(raw_roles)}")
-        return None
-    roles = [check_text(problems, child(pointer, place), role, TEXT_CHARS) for place, role in enumerate(raw_roles)]
-    return tuple(dict.fromkeys(role for role in roles if role is not None))
 
 
 def _check_access(problems: Problems, pointer: str, source: Object, zone: Zone) -> None:

@@ -199,3 +199,32 @@ def _metadata_fault(source: Object) -> str | None:
 
 def _encodable(text: str) -> bool:
     return text.isascii() or not any(0xD800 <= ord(char) <= 0xDFFF for char in text)
+
+
+# Who may enter a zone, as a layout and as an event's overlay say it ----------------------------------------------
+MAX_ROLES = 50
+ROLE_CHARS = 100
+"""Of a role's name, and of a tier's."""
+
+
+def tier_field(problems: Problems, pointer: str, source: Object) -> str:
+    """The field that names the tier: `membership_tier` is an older spelling; either is read, both at once is a mistake."""
+    if source.get("membership_tier") is None:
+        return "required_tier"
+    if source.get("required_tier") is None:
+        return "membership_tier"
+    place = child(pointer, "membership_tier")
+    problems.add(place, "conflicting_fields", "give required_tier or membership_tier, not both")
+    return "required_tier"
+
+
+def read_roles(problems: Problems, pointer: str, value: object) -> tuple[str, ...] | None:
+    """Each once; None where nothing is said, or too much."""
+    if value is None:
+        return None
+    raw_roles = read_list(problems, pointer, value) or []
+    if len(raw_roles) > MAX_ROLES:
+        problems.add(pointer, "too_many_roles", f"at most {MAX_ROLES} roles, not {len(raw_roles)}")
+        return None
+    roles = [check_text(problems, child(pointer, place), role, ROLE_CHARS) for place, role in enumerate(raw_roles)]
+    return tuple(dict.fromkeys(role for role in roles if role is not None))

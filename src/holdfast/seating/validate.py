@@ -16,6 +16,7 @@ from holdfast.seating.layout import (
     zone_uuid,
 )
 from holdfast.seating.reading import (
+    ROLE_CHARS,
     Object,
     check_choice,
     check_integer,
@@ -27,7 +28,9 @@ from holdfast.seating.reading import (
     read_object,
     read_optional_text,
     read_point,
+    read_roles,
     read_text,
+    tier_field,
 )
 from holdfast.seating.seat_columns import MAX_SEAT_NUMBER, SEAT_ID_CHARS, SeatColumns
 
@@ -37,7 +40,6 @@ MAX_SEATS = 250_000
 MAX_ZONES = 1_000
 MAX_GROUPS = 50_000
 MAX_CAPACITY = 1_000_000
-MAX_ROLES = 50
 ID_CHARS = 100
 NAME_CHARS = 200
 BACKGROUND_SVG_CHARS = 2_000_000
@@ -236,16 +238,9 @@ class _Reader:
         if source.get("access_mode") is not None:
             place = child(pointer, "access_mode")
             mode = check_choice(problems, place, source["access_mode"], AccessMode, "unknown_access_mode")
-        # `membership_tier` is an older spelling of the same field; either is read, both at once is a mistake.
-        field = "required_tier"
-        if source.get("membership_tier") is not None:
-            if source.get("required_tier") is not None:
-                place = child(pointer, "membership_tier")
-                problems.add(place, "conflicting_fields", "give required_tier or membership_tier, not both")
-            else:
-                field = "membership_tier"
-        tier = read_optional_text(problems, pointer, source, field, ID_CHARS)
-        roles = self._read_roles(child(pointer, "allowed_roles"), source.get("allowed_roles"))
+        field = tier_field(problems, pointer, source)
+        tier = read_optional_text(problems, pointer, source, field, ROLE_CHARS)
+        roles = read_roles(problems, child(pointer, "allowed_roles"), source.get("allowed_roles")) or ()
         if mode is AccessMode.MEMBERSHIP_TIER and source.get(field) is None:
             said = "a zone for members needs the tier they must have"
             problems.add(child(pointer, "required_tier"), "tier_required", said)
@@ -253,18 +248,6 @@ class _Reader:
             said = "a zone for certain roles needs at least one role"
             problems.add(child(pointer, "allowed_roles"), "roles_required", said)
         return mode or AccessMode.PUBLIC, tier, roles
-
-    def _read_roles(self, pointer: str, value: object) -> tuple[str, ...]:
-        if value is None:
-            return ()
-        raw_roles = read_list(self.problems, pointer, value) or []
-        if len(raw_roles) > MAX_ROLES:
-            self.problems.add(pointer, "too_many_roles", f"at most {MAX_ROLES} roles, not {len(raw_roles)}")
-            return ()
-        roles = [
-            check_text(self.problems, child(pointer, place), role, ID_CHARS) for place, role in enumerate(raw_roles)
-        ]
-        return tuple(dict.fromkeys(role for role in roles if role is not None))
 
     def _read_seats(
         self, zone_no: int, pointer: str, source: Object, zone_type: ZoneType | None, capacity: int | None
