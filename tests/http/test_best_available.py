@@ -298,3 +298,36 @@ def test_what_is_not_beside_the_wheelchair_is_not_said_to_be(database: TestDatab
         assert found["rung"] == "nearest"
 
     run(database, check, config=config)
+
+
+def test_what_this_process_has_just_taken_or_blocked_is_not_proposed_again(database: TestDatabase) -> None:
+    async def check(made: Stage) -> None:
+        buyer = await made.buyer()
+        by_label = {seat["seat_id"]: seat["id"] for seat in made.seats}
+        for _ in range(5):  # the feed has not told of it yet, most of the time
+            held = await best(made, await made.buyer(), 2)
+            proposed = labels(await preview(made, buyer, 2))
+            assert not set(proposed) & set(labels(held["proposal"]))
+            blocked = {"seats": [by_label[label] for label in proposed], "reason": "camera"}
+            assert (await made.post(f"/api/events/{made.event_id}/seats/block", blocked)).status_code == 200
+            assert not set(labels(await preview(made, buyer, 2))) & set(proposed)
+
+    run(database, check)
+
+
+def test_a_seat_that_is_kept_for_a_companion_is_not_proposed_to_others(database: TestDatabase) -> None:
+    config = theatre_config(1, 10)
+    seats = config["zones"][0]["seats"]
+    seats[0] |= {"category": "wheelchair", "companion_seat_id": "A-2"}
+    seats[1] |= {"category": "companion"}
+
+    async def check(made: Stage) -> None:
+        rest = {"seats": [seat["id"] for seat in made.seats[2:]], "reason": "closed"}
+        assert (await made.post(f"/api/events/{made.event_id}/seats/block", rest)).status_code == 200
+        assert labels(await preview(made, await made.buyer(), 1)) == ["A-2"]
+        assert (await made.reserve(0, await made.buyer())).status_code == 201
+        await made.app.feed.caught_up()
+        refused = await preview(made, await made.buyer(), 1, status=409)
+        assert refused["error"] == "no_seats_available"
+
+    run(database, check, config=config)

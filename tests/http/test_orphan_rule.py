@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
@@ -169,6 +171,31 @@ def test_where_the_policy_is_not_strict_it_is_allowed_and_counted(database: Test
         assert await counted(made, "allowed") == before + 2
 
     run(database, check, event={"overrides": {"orphan_avoidance_strict": False}})
+
+
+def test_what_is_left_alone_on_the_short_way_is_logged_in_sums(database: TestDatabase) -> None:
+    async def check(made: Stage) -> None:
+        guard = made.app.services.holds.orphans
+        event = (made.first.organization_id, UUID(made.event_id))
+        guard.left_alone[event] += 3
+        with capture_logs() as logged:
+            guard.log_left_alone()
+            guard.log_left_alone()
+        (line,) = logged
+        assert (line["event"], line["event_id"], line["count"]) == ("orphan_seats_left", made.event_id, 3)
+
+    run(database, check)
+
+
+def test_whoever_is_over_the_limit_is_told_that_and_not_about_seats(database: TestDatabase) -> None:
+    async def check(made: Stage) -> None:
+        buyer = await made.buyer()
+        await held(await made.hold(buyer, 0, 1))
+        await made.app.feed.caught_up()
+        refused = await made.reserve(3, buyer)  # A-3 would be alone
+        assert (refused.status_code, refused.json()["error"]) == (429, "rate_limited"), refused.text
+
+    run(database, check, event={"overrides": {"orphan_avoidance_strict": True, "max_holds_per_user": 2}})
 
 
 def test_a_locked_rule_cannot_be_switched_off_by_an_event(database: TestDatabase) -> None:
