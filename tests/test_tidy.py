@@ -14,7 +14,20 @@ Sources = Mapping[str, str]
 """Texts by path; of Python modules, relative to `src/holdfast`."""
 
 PACKAGE = "holdfast"
-SLICES = ("accounts", "holds", "seating", "insight", "live", "compat", "webhooks", "allocation")
+SLICES = (
+    "accounts",
+    "holds",
+    "seating",
+    "insight",
+    "live",
+    "compat",
+    "webhooks",
+    "allocation",
+    "checkout",
+    "payments",
+    "tickets",
+    "gates",
+)
 WITH_IO = frozenset(
     (
         "compat/booking_v2.py",

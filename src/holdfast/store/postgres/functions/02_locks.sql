@@ -1,7 +1,8 @@
 -- The order in which everything locks, so that no two transactions can wait for each other:
 --   1. advisory: idempotency keys, users and ips under a limit (one sorted list of keys)
 --   2. advisory: events (shared by those who move seats, exclusive by those who change the event's state)
---   3. seats, by (event, ordinal)     4. GA zones, by (event, zone)     5. hold rows, only under 3 or 4
+--   3. checkouts, then tickets, by id     4. seats, by (event, ordinal)     5. GA zones, by (event, zone)
+--   6. hold rows, only under 4 or 5; zone_attendance, last of all
 
 CREATE OR REPLACE FUNCTION event_lock_key(p_event uuid) RETURNS bigint LANGUAGE sql IMMUTABLE RETURN
   hashtextextended('event:' || p_event::text, 0);

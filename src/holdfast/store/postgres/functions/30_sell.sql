@@ -230,3 +230,76 @@ BEGIN
     v_old, v_new, v_zone.version - cardinality(v_quantity), v_hold, v_quantity, v_type);
   RETURN true;
 END $$;
+
+-- Checkout ---------------------------------------------------------------------------------------------------
+
+-- Sells what these holds hold, seats and whole GA quantities, whoever they belong to: the caller has locked the checkout
+-- they are in, and shares the event. Only while they live by the database's clock; the caller rolls back unless it was all
+-- of them. Answers the holds that were converted.
+CREATE OR REPLACE FUNCTION convert_holds(
+  p_org uuid, p_event uuid, p_holds uuid[], p_types_when_sold text[], p_session text,
+  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
+) RETURNS uuid[] LANGUAGE plpgsql VOLATILE
+SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
+AS $$
+DECLARE
+  v_now timestamptz := holdfast_now();
+  v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[]; v_after text[]; v_n integer;
+  v_done uuid[] := '{}';
+  v_pool record;
+  v_base integer;
+  v_quantity integer[];
+BEGIN
+  IF NOT event_on_sale(p_org, p_event) THEN
+    RETURN '{}';
+  END IF;
+  WITH sold AS (
+    UPDATE event_seats s
+    SET state = 'sold', sold_at = v_now, hold_id = NULL, held_until = NULL, locked_at = NULL, version = s.version + 1,
+        hold_type = CASE WHEN s.hold_type = ANY (p_types_when_sold) THEN s.hold_type END
+    FROM (SELECT h.id, h.ordinal FROM holds h
+          WHERE h.organization_id = p_org AND h.id = ANY (p_holds) AND h.event_id = p_event AND h.status = 'active'
+            AND h.ordinal IS NOT NULL
+          ORDER BY h.ordinal) w
+    WHERE s.organization_id = p_org AND s.event_id = p_event AND s.ordinal = w.ordinal
+      AND s.state = 'held' AND s.hold_id = w.id AND (s.held_until IS NULL OR s.held_until > holdfast_now())
+    RETURNING new.ordinal, new.zone_no, new.version, old.hold_type, old.hold_id, new.hold_type AS after
+  )
+  SELECT array_agg(ordinal), array_agg(zone_no), array_agg(version), array_agg(hold_type), array_agg(hold_id),
+         array_agg(after), count(*)
+    INTO v_ordinal, v_zone, v_version, v_type, v_hold, v_after, v_n FROM sold;
+  IF v_n > 0 THEN
+    UPDATE holds h SET status = 'converted', ended_at = v_now
+    WHERE h.organization_id = p_org AND h.id = ANY (v_hold) AND h.status = 'active';
+    PERFORM record_moves(p_org, 'convert', v_now, p_actor, p_user, p_session, p_ip, p_agent, p_trace, NULL,
+      array_fill(p_event, ARRAY[v_n]), v_ordinal, v_zone, array_fill(1, ARRAY[v_n]), array_fill('held'::seat_state, ARRAY[v_n]),
+      array_fill('sold'::seat_state, ARRAY[v_n]), v_version, v_type, v_hold, array_fill(p_session, ARRAY[v_n]), v_after);
+    v_done := v_hold;
+  END IF;
+  FOR v_pool IN
+    SELECT h.zone_no, array_agg(h.id) AS ids FROM holds h
+    WHERE h.organization_id = p_org AND h.id = ANY (p_holds) AND h.event_id = p_event AND h.status = 'active'
+      AND h.ordinal IS NULL
+    GROUP BY 1 ORDER BY 1
+  LOOP
+    SELECT z.version INTO v_base FROM event_zones z
+    WHERE z.organization_id = p_org AND z.event_id = p_event AND z.zone_no = v_pool.zone_no FOR UPDATE;
+    v_now := holdfast_now();
+    WITH sold AS (
+      UPDATE holds h SET status = 'converted', ended_at = v_now
+      WHERE h.organization_id = p_org AND h.id = ANY (v_pool.ids) AND h.status = 'active'
+        AND (h.held_until IS NULL OR h.held_until > v_now)
+      RETURNING h.id, h.quantity, h.hold_type
+    )
+    SELECT array_agg(id), array_agg(quantity), array_agg(hold_type), count(*) INTO v_hold, v_quantity, v_type, v_n FROM sold;
+    CONTINUE WHEN v_n = 0;
+    UPDATE event_zones z
+    SET held = z.held - (SELECT sum(q) FROM unnest(v_quantity) q), sold = z.sold + (SELECT sum(q) FROM unnest(v_quantity) q),
+        version = z.version + v_n
+    WHERE z.organization_id = p_org AND z.event_id = p_event AND z.zone_no = v_pool.zone_no;
+    PERFORM record_zone_moves(p_org, p_event, v_pool.zone_no, 'convert', v_now, p_actor, p_user, p_session, p_ip, p_agent,
+      p_trace, NULL, 'held', 'sold', v_base, v_hold, v_quantity, v_type);
+    v_done := v_done || v_hold;
+  END LOOP;
+  RETURN v_done;
+END $$;
