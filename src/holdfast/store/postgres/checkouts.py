@@ -13,8 +13,8 @@ _COLUMNS = """c.id, c.event_id, c.user_id, c.session_id, c.status::text AS statu
 FIND = f"SELECT {_COLUMNS} FROM checkouts c WHERE c.organization_id = $1 AND c.id = $2"
 LOCK = f"SELECT {_COLUMNS} FROM lock_checkout($1, $2) c WHERE c.organization_id = $1"
 LINES = """
-SELECT l.hold_id, l.quantity, l.price_minor, l.payment_required, l.dropped_at, h.zone_no, h.ordinal, h.hold_type, h.held_until,
-  h.user_id, h.attendee_user_id, h.attendee_name, h.associated_membership_id,
+SELECT l.hold_id, l.quantity, l.price_minor, l.payment_required, l.dropped_at, h.zone_no, h.ordinal, h.hold_type,
+  h.held_until, h.user_id, h.attendee_user_id, h.attendee_name, h.associated_membership_id,
   CASE WHEN h.status = 'active' AND h.held_until <= holdfast_now() THEN 'expired' ELSE h.status::text END AS status,
   coalesce(h.layout_version, e.layout_version) AS layout_version
 FROM checkout_lines l
