@@ -9,6 +9,9 @@ from holdfast.seating.layout import Layout
 from holdfast.store.postgres.database import Row, Transaction
 
 MAKE_INVENTORY = "SELECT make_inventory($1, $2, $3::smallint[], $4::smallint[], $5::integer[])"
+# Otherwise the seats are strangers to the planner until PostgreSQL's own housekeeping comes by: a minute in which holding
+# thousands of them at once takes twenty times as long.
+COUNT_SEATS = "ANALYZE event_seats"
 BLOCK_SEATS = "SELECT block_seats($1, $2, $3::integer[], $4, $5, $6, $7, $8, $9, $10)"
 UNBLOCK_SEATS = "SELECT unblock_seats($1, $2, $3::integer[], $4, $5, $6, $7, $8, $9)"
 
@@ -90,6 +93,7 @@ async def make_inventory(tx: Transaction, organization_id: UUID, event_id: UUID,
         [zone.zone_no for zone in ga],
         [zone.capacity for zone in ga],
     )
+    await tx.execute(COUNT_SEATS)
 
 
 async def list_seats(
