@@ -223,10 +223,13 @@ def test_under_load_with_folding_every_instant_adds_up(database: TestDatabase) -
     async def main() -> None:
         hall = theatre_config(ROWS, SEATS_A_ROW, ga_capacity=PIT)
         async with ground(database, hall, policy={"max_holds_per_user": None}, hold_types={**BOX_OFFICE, **GROUP}) as g:
-            assert await rush(g, 1, 40) == []
-            assert await g.faults() == []
-            (row,) = await g.sql("SELECT count(DISTINCT verb) AS verbs, count(*) AS moves FROM seat_state_events")
+            for seed in range(1, 5):  # who comes first is chance, and with it what can happen
+                assert await rush(g, seed, 40) == []
+                (row,) = await g.sql("SELECT count(DISTINCT verb) AS verbs FROM seat_state_events")
+                if row["verbs"] >= 6:
+                    break
             assert row["verbs"] >= 6, "too little happened to prove anything"
+            assert await g.faults() == []
             service = OccupancyService(g.apps[0].database, g.apps[0].catalogue)
             told = await service.occupancy(g.admin, g.event.id)
             states = {r["state"]: r["n"] for r in await g.sql(

@@ -41,8 +41,7 @@ CREATE TABLE checkout_lines (
   added_at         timestamptz NOT NULL,
   dropped_at       timestamptz,
   PRIMARY KEY (organization_id, checkout_id, hold_id),
-  FOREIGN KEY (organization_id, checkout_id) REFERENCES checkouts,
-  FOREIGN KEY (organization_id, hold_id) REFERENCES holds
+  FOREIGN KEY (organization_id, checkout_id) REFERENCES checkouts
 );
 
 -- Set while, and after, a hold is in a checkout; taken off again where a hold without an end outlives it.
