@@ -30,6 +30,8 @@ SLICES = (
 )
 WITH_IO = frozenset(
     (
+        "checkout/ending.py",
+        "checkout/reading.py",
         "compat/booking_v2.py",
         "holds/best_available.py",
         "holds/orphan_guard.py",

@@ -1,13 +1,15 @@
 """Holds: placing, releasing, moving, extending and listing them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from holdfast.accounts.principal import Call, require_staff
+from holdfast.checkout.checkout import LIVE
+from holdfast.checkout.refusals import held_elsewhere, require_open
 from holdfast.holds.answers import (
     HoldFilter,
     HoldPage,
@@ -69,6 +71,7 @@ from holdfast.store.feed import Feed
 from holdfast.store.hot.event import owner_key
 from holdfast.store.postgres import holds as store
 from holdfast.store.postgres.attendees import find_people, name_attendees
+from holdfast.store.postgres.checkouts import drop_line, lock_checkout
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
 from holdfast.store.postgres.seat_facts import free_among
@@ -327,12 +330,22 @@ class HoldsService:
             row, view = await self._own_row(tx, call, hold_id)
             self._require_release(call, view, [row])
             if row["status"] == HoldStatus.ACTIVE:
+                if row["checkout_id"] is not None:
+                    await self._leave_checkout(tx, call, row)
                 await store.release_holds(tx, call, [hold_id], None)
                 row, view = await self._own_row(tx, call, hold_id)
             tx.moved(row["event_id"], [row["ordinal"]])
             return hold_view(view, row, staff=call.principal.is_staff)
 
         return await run_once(self._database, call, work, HoldView)
+
+    @staticmethod
+    async def _leave_checkout(tx: Transaction, call: Call, row: Row) -> None:
+        """To give back a hold that is in a checkout is to drop it there. The checkout is locked before the seat."""
+        checkout = await lock_checkout(tx, call.organization_id, row["checkout_id"])
+        if checkout is not None and checkout.seen_as in LIVE:
+            require_open(checkout)
+            await drop_line(tx, call.organization_id, checkout.id, row["id"])
 
     async def release_many(
         self, call: Call, event_id: UUID, hold_ids: Sequence[UUID] | None, chosen: HoldFilter | None
@@ -390,10 +403,13 @@ class HoldsService:
             for row in rows.values():
                 if row["status"] != HoldStatus.ACTIVE or row["ordinal"] is None:
                     raise HoldEnded("Only a live hold on a numbered seat can be moved.", hold_id=str(row["id"]))
+            _require_no_checkout(rows.values())
             done = await store.release_holds(tx, call, list(rows), "moved by the organiser")
             tx.moved(event_id, [row["ordinal"] for row in rows.values()])
             if len(done) < len(rows) or "expire" in done.values():
                 raise HoldExpired("One of these holds has just ended.")
+            # One may have entered a checkout before its seat was locked.
+            _require_no_checkout(await self._named_rows(tx, call, event_id, list(rows)))
             placed: list[HoldView] = []
             for ordinal, move in sorted(zip(ordinals, moves, strict=True)):
                 request = moved_request(view, call, rows[move.hold_id], ordinal)
@@ -418,6 +434,7 @@ class HoldsService:
                 raise HoldExpired("This hold has run out.")
             if row["status"] != HoldStatus.ACTIVE:
                 raise HoldEnded(f"This hold is {row['status']}.", hold_status=row["status"])
+            _require_no_checkout([row])
             if row["held_until"] is None or ttl_s is None:
                 raise HoldAtMaximum("This hold has no end: there is nothing to extend.")
             cap_s = view.effective_policy.max_hold_minutes * 60
@@ -426,6 +443,7 @@ class HoldsService:
                 row, view = await self._own_row(tx, call, hold_id)
                 if row["status"] != HoldStatus.ACTIVE:
                     raise HoldExpired("This hold has run out.")
+                _require_no_checkout([row])
                 if (row["held_until"] - row["created_at"]).total_seconds() >= cap_s - 1:
                     minutes = view.effective_policy.max_hold_minutes
                     raise HoldAtMaximum(f"A hold lasts {minutes} minutes at most, and this one already does.")
@@ -500,6 +518,13 @@ class HoldsService:
             after=after,
             limit=limit,
         )
+
+
+def _require_no_checkout(rows: Iterable[Row]) -> None:
+    """What is in a checkout ends with it, and stays where it is."""
+    inside = [row["id"] for row in rows if row["checkout_id"] is not None]
+    if inside:
+        raise held_elsewhere(inside)
 
 
 def moved_request(view: EventView, call: Call, row: Row, ordinal: int) -> HoldRequest:
