@@ -159,6 +159,7 @@ class Application:
         seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
         holds = HoldsService(database, catalogue, combiner, registry, refusals, settings)
+        catalogue.pressure_of = holds.pressure_of
         services = Services(
             settings=settings,
             database=database,

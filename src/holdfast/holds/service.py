@@ -36,13 +36,15 @@ from holdfast.holds.claims import (
 )
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.companions import companion_seats
+from holdfast.holds.hold_types import CART
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.orphan_guard import OrphanGuard
 from holdfast.holds.plan import HoldsAsked, asks_people, find_ordinals, hold_ttl_s, plan_hold
+from holdfast.holds.pressure import Demands
 from holdfast.holds.recent import RecentHolds
 from holdfast.insight.refusals import RefusalAudit
-from holdfast.kernel.counting import PlainCounter
+from holdfast.kernel.counting import LatestGauge, PlainCounter
 from holdfast.kernel.errors import (
     EventNotAvailable,
     EventNotFound,
@@ -84,6 +86,7 @@ Deliver = Callable[[EventView, Held | Refusal], None]
 
 
 HOLDS = PlainCounter("holdfast_holds", "Holds placed", ("hold_type",))
+LIFE = LatestGauge("holdfast_adaptive_hold_life_seconds", "How long new holds last, where that adapts", "event_id")
 
 
 class HoldsService:
@@ -105,6 +108,7 @@ class HoldsService:
         self.orphans = OrphanGuard(registry)
         self._recent = RecentHolds(settings.hold_window_s)
         self._gates: dict[UUID, Gate] = {}
+        self._demands = Demands()
 
     # Placing -----------------------------------------------------------------------------------------------------
     async def hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
@@ -132,7 +136,7 @@ class HoldsService:
                 placement = await self._hold_alone(call, view, asked, request)
         except Refusal as refusal:
             named = named_refusal(refusal, view)
-            self._refusals.note(call, event_id, named)
+            self.note_refusal(call, event_id, named)
             raise named from refusal
         if placement.created:
             self._count(request, len(placement.holds))
@@ -162,19 +166,20 @@ class HoldsService:
                     self._catalogue.forget(call.organization_id, event_id)
                 if isinstance(outcome, Refusal):
                     outcome = named_refusal(outcome, view)
-                    self._refusals.note(call, event_id, outcome)
+                    self.note_refusal(call, event_id, outcome)
                 elif outcome.created:
                     self._count(request, len(outcome.holds))
                 deliver(view, outcome)
 
             self._combiner.enqueue(request, settled)
         except Refusal as refusal:
-            self._refusals.note(call, event_id, refusal)
+            self.note_refusal(call, event_id, refusal)
             raise
         return True
 
     def _count(self, request: HoldRequest, placed: int) -> None:
         HOLDS.add(request.hold_type, by=placed)
+        self._demands.granted(request.event_id, placed, time.monotonic)
         if request.user_limit is not None:
             self._recent.note(owner_key(request.user_id), placed, time.monotonic())
 
@@ -212,8 +217,22 @@ class HoldsService:
         return self._recent.too_many(owner, 1, limit, now)
 
     def note_refusal(self, call: Call, event_id: UUID, refusal: Refusal) -> None:
-        """One that was decided before this service was asked."""
+        """For the audit, and for how long the next holds last."""
         self._refusals.note(call, event_id, refusal)
+        self._demands.refused(event_id, refusal.code, time.monotonic)
+
+    def pressure_of(self, view: EventView) -> float:
+        """How hard the event is being bought: how full it is, and how many were refused in the last minute."""
+        gate = self._gates.get(view.id)
+        refused_elsewhere = 0 if gate is None else gate.refused
+        pressure = self._demands.pressure(
+            view.id, lambda: self._registry.taken_share(view), refused_elsewhere, time.monotonic()
+        )
+        cart = view.hold_types.get(CART)
+        if cart is not None:
+            life_s = hold_ttl_s(msgspec.structs.replace(view, pressure=pressure), cart, NATIVE_RESERVE_TTL_S)
+            LIFE.note(str(view.id), life_s)
+        return pressure
 
     def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
         """For the audit, where the sample wants it."""
