@@ -29,10 +29,6 @@ class SeveralOwners(Conflict):
     code = "several_owners"
 
 
-class CurrencyChanged(Conflict):
-    code = "currency_changed"
-
-
 class CheckoutExpired(Conflict):
     code = "checkout_expired"
 

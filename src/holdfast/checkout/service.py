@@ -12,7 +12,6 @@ from holdfast.checkout.reading import checkout_view, checkout_views
 from holdfast.checkout.refusals import (
     CheckoutExpired,
     CheckoutPaying,
-    CurrencyChanged,
     HoldsExpired,
     NoHolds,
     SeveralOwners,
@@ -122,12 +121,6 @@ class CheckoutService:
                 raise SeveralOwners("A hold belongs to somebody else than this checkout.")
             new = [row for row in rows if row["checkout_id"] != checkout_id or row["status"] != HoldStatus.ACTIVE]
             require_free(new)
-            if checkout.currency is not None and fresh.currency != checkout.currency and new:
-                raise CurrencyChanged(
-                    f"This checkout is in {checkout.currency}, and the event's prices are in {fresh.currency} now: "
-                    "open another one.",
-                    currency=checkout.currency,
-                )
             lines = kept(await store.find_lines(tx, call.organization_id, checkout_id))
             self._require_few(call, fresh, sum(r["quantity"] for r in new) + sum(line.quantity for line in lines))
             priced = priced_holds(fresh, new)
