@@ -30,6 +30,8 @@ SLICES = (
 )
 WITH_IO = frozenset(
     (
+        "checkout/ending.py",
+        "checkout/reading.py",
         "compat/booking_v2.py",
         "holds/best_available.py",
         "holds/orphan_guard.py",
@@ -261,6 +263,7 @@ ACROSS_ORGANIZATIONS = (
     "SELECT organization_id FROM events WHERE id = $1 AND status IN ('published', 'live') LIMIT 1",
     "FROM holds h WHERE h.status = 'active' AND h.held_until <= holdfast_now() - make_interval(secs => $1)",
     "FROM holds h WHERE h.status = 'active' AND h.held_until IS NOT NULL",
+    "FROM checkouts c WHERE c.status IN ('open', 'paying')",
     "FROM outbox ORDER BY xid LIMIT $1) DELETE FROM outbox o USING oldest f",
     "SELECT DISTINCT organization_id, event_id FROM occupancy_changes",
     "SELECT organization_id, id FROM events WHERE status IN ('published', 'live')",

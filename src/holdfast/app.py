@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
+from holdfast.checkout.service import CheckoutService
 from holdfast.compat.booking_v2 import BookingV2
 from holdfast.holds.best_available import BestAvailable
 from holdfast.holds.combiner import Combiner
@@ -49,6 +50,7 @@ from holdfast.webhooks.courier import Courier
 from holdfast.webhooks.service import WebhooksService
 from holdfast.workers.audit_isolation import AuditIsolation
 from holdfast.workers.deliver_webhooks import DeliverWebhooks
+from holdfast.workers.expire_checkouts import ExpireCheckouts
 from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.fan_out_webhooks import FanOutWebhooks
 from holdfast.workers.fold_occupancy import FoldOccupancy
@@ -157,6 +159,7 @@ class Application:
         seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
         holds = HoldsService(database, catalogue, combiner, registry, refusals, settings)
+        catalogue.pressure_of = holds.pressure_of
         services = Services(
             settings=settings,
             database=database,
@@ -169,6 +172,7 @@ class Application:
             holds=holds,
             best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
+            checkouts=CheckoutService(database, catalogue, settings),
             insight=InsightService(database, catalogue),
             authenticator=Authenticator(accounts),
             refusals=refusals,
@@ -188,7 +192,7 @@ class Application:
         deliver: DeliverWebhooks | None = None
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
-            housekeeping += [ForgetIdempotency(database), ForgetMessages(database)]
+            housekeeping += [ExpireCheckouts(database), ForgetIdempotency(database), ForgetMessages(database)]
             housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
             housekeeping += [MeasureSales(database, catalogue), AuditIsolation(database, warm)]
             deliver = DeliverWebhooks(

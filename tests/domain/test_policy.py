@@ -41,6 +41,13 @@ def test_an_empty_policy_has_the_documented_defaults() -> None:
         "max_hold_minutes": 30,
         "max_holds_per_user": 10,
         "max_holds_per_ip": None,
+        "checkout_minutes": 30,
+        "checkout_heartbeat": False,
+        "heartbeat_hold_minutes": 10,
+        "buyers_state_payment": False,
+        "adaptive_hold_life": False,
+        "adaptive_hold_min_minutes": 2,
+        "adaptive_hold_max_minutes": None,
     }
 
 
@@ -165,7 +172,29 @@ def valid_value(name: str) -> st.SearchStrategy[PolicyValue]:
     return st.none() | numbers if field.nullable else numbers
 
 
-valid_fields = st.fixed_dictionaries({}, optional={name: valid_value(name) for name in POLICY_FIELDS})
+def leaves_room(fields: dict[str, Any]) -> bool:
+    high = fields.get("adaptive_hold_max_minutes")
+    return high is None or fields.get("adaptive_hold_min_minutes", 2) <= high
+
+
+valid_fields = st.fixed_dictionaries({}, optional={name: valid_value(name) for name in POLICY_FIELDS}).filter(
+    leaves_room
+)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "stands"), [(2, None, True), (2, 2, True), (2, 30, True), (3, 2, False), (None, 1, False)]
+)
+def test_the_bounds_of_an_adaptive_life_leave_something_between_them(
+    low: int | None, high: int | None, stands: bool
+) -> None:
+    said = {"adaptive_hold_max_minutes": high} | ({} if low is None else {"adaptive_hold_min_minutes": low})
+    if stands:
+        assert parse_policy(said).adaptive_hold_max_minutes == high
+        return
+    with pytest.raises(PolicyInvalid) as refused:
+        parse_policy(said)
+    assert [(p.pointer, p.code) for p in refused.value.problems] == [("/adaptive_hold_max_minutes", "below_minimum")]
 
 
 @given(valid_fields, st.lists(st.sampled_from(sorted(POLICY_FIELDS)), max_size=3))

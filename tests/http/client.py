@@ -102,6 +102,7 @@ async def world(
         holds=unused,
         best=unused,
         booking=unused,
+        checkouts=unused,
         insight=unused,
         refusals=unused,
         catalogue=unused,

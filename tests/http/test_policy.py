@@ -68,8 +68,8 @@ def codes(answer: httpx.Response, status: int = 422) -> list[str]:
 
 
 # Overrides and locks, of every field ---------------------------------------------------------------------------------
-def test_there_are_seventeen_fields() -> None:
-    assert len(POLICY_FIELDS) == 17
+def test_there_are_twenty_four_fields() -> None:
+    assert len(POLICY_FIELDS) == 24
     assert all(another(name) != field.default for name, field in POLICY_FIELDS.items())
 
 

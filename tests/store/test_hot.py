@@ -40,6 +40,7 @@ def message(
     until_s: float | None = None,
     user: UUID | None = None,
     xid: int = 1,
+    shortened: bool = False,
 ) -> Message:
     return Message(
         organization_id=ORGANIZATION,
@@ -55,6 +56,7 @@ def message(
         versions=[version],
         hold_ids=[None],
         user_ids=[user],
+        payload={"shortened": True} if shortened else None,
     )
 
 
@@ -91,6 +93,35 @@ def test_messages_in_any_order_and_more_than_once_lead_to_the_newest_state(
             assert event.refused_until[ordinal] == NOW.timestamp() + until_s
         else:
             assert event.refused_until[ordinal] == (0.0 if state is SeatState.AVAILABLE else FOREVER)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    begins=st.integers(1, 50),
+    ends=st.lists(st.integers(0, 50), min_size=1, max_size=5),
+    seed=st.integers(0, 2**32),
+)
+def test_of_a_hold_that_was_shortened_nobody_is_refused_past_its_true_end(
+    begins: int, ends: list[int], seed: int
+) -> None:
+    """Whatever the order: memory may ask too early, and must never refuse too long."""
+    told = [message(0, 1, SeatState.HELD, until_s=begins)]
+    for before, until_s in zip([begins, *ends], ends, strict=False):
+        told.append(message(0, 1, SeatState.HELD, until_s=until_s, shortened=until_s < before))
+    chance = random.Random(seed)
+    shuffled = told + chance.choices(told, k=len(told))
+    chance.shuffle(shuffled)
+    event = HotEvent(ORGANIZATION, EVENT, layout())
+    for each in shuffled:
+        event.apply(each)
+    last = NOW.timestamp() + ends[-1]
+    if any(each.shortened for each in told):
+        assert event.refused_until[0] <= last
+        assert event.unsure[0]
+        event.apply(message(0, 2, SeatState.HELD, until_s=99))
+        assert (event.refused_until[0], event.unsure[0]) == (NOW.timestamp() + 99, False)
+    else:
+        assert (event.refused_until[0], event.unsure[0]) == (NOW.timestamp() + max([begins, *ends]), False)
 
 
 def test_who_is_refused_and_for_how_long() -> None:

@@ -2,6 +2,7 @@
 
 import random
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -25,6 +26,7 @@ class Truth:
         self._chance = chance
         self._versions = [0] * SEATS
         self._taken = [False] * SEATS
+        self._told = 0
         self.holds: dict[int, tuple[UUID, UUID | None, datetime | None]] = {}
 
     @property
@@ -37,9 +39,14 @@ class Truth:
         if seat in self.holds:
             hold, user, until = self.holds[seat]
             if until is not None and self._chance.random() < 0.3:
-                until += timedelta(seconds=self._chance.randrange(1, 100))
+                self._told += 1
+                by_s = self._chance.choice((self._chance.randrange(1, 100), -self._chance.randrange(1, 50)))
+                was, until = until, max(self._hall.now + timedelta(seconds=1), until + timedelta(seconds=by_s))
+                shortened = until < was
                 self.holds[seat] = (hold, user, until)
-                return self._begins("SeatHoldExtended", seat)
+                at = self._hall.now + timedelta(microseconds=self._told)
+                payload = {"shortened": True} if shortened else None
+                return self._begins("SeatHoldExtended", seat, at=at, payload=payload)
             del self.holds[seat]
             return self._ends(self._chance.choice(ENDS), seat, hold)
         if self._taken[seat]:
@@ -50,10 +57,10 @@ class Truth:
         self._versions[seat] += 1
         return self._begins("SeatReserved", seat)
 
-    def _begins(self, kind: str, seat: int) -> Message:
+    def _begins(self, kind: str, seat: int, **more: Any) -> Message:
         hold, user, until = self.holds[seat]
         self._taken[seat] = True
-        return self._hall.move(kind, [seat], [hold], self._versions[seat], user_ids=[user], held_until=until)
+        return self._hall.move(kind, [seat], [hold], self._versions[seat], user_ids=[user], held_until=until, **more)
 
     def _ends(self, kind: str, seat: int, hold: UUID | None) -> Message:
         self._versions[seat] += 1

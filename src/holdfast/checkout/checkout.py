@@ -54,6 +54,15 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         return self.payment_required and self.price_minor != 0
 
 
+class PricedHold(msgspec.Struct, frozen=True, kw_only=True):
+    """A hold on its way into a checkout, at what it costs at this moment."""
+
+    hold_id: UUID
+    ordinal: int | None
+    price_minor: int | None
+    payment_required: bool
+
+
 class Checkout(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     event_id: UUID
@@ -76,6 +85,11 @@ class Checkout(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_over(self) -> bool:
         return self.status in LIVE and self.expires_at <= self.now
+
+    @property
+    def seen_as(self) -> CheckoutStatus:
+        """One that is over is expired, swept or not."""
+        return CheckoutStatus.EXPIRED if self.is_over else self.status
 
 
 def kept(lines: Iterable[Line]) -> list[Line]:

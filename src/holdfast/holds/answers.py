@@ -39,6 +39,8 @@ class HoldView(msgspec.Struct, frozen=True, kw_only=True):
     attendee_user_id: UUID | None = None
     attendee_name: str | None = None
     associated_membership_id: UUID | None = None
+    checkout_id: UUID | None = None
+    """The checkout that it lives and ends with."""
     companions: list[CompanionSeat] | UnsetType = UNSET
     """Of a wheelchair seat: the seats beside it that are kept for its holder's companions."""
 
@@ -152,6 +154,7 @@ def hold_view(view: EventView, row: StoredHold, *, staff: bool = False) -> HoldV
         source=row["source"],
         user_id=row["user_id"] if staff else None,
         session_id=row["session_id"] if staff else None,
+        checkout_id=row["checkout_id"],
         **_attendee(row["attendee_user_id"], row["attendee_name"], row["associated_membership_id"], staff=staff),
     )
 

@@ -11,6 +11,7 @@ from holdfast.holds.claims import AttendeeNamed, HoldRequest, PlacesWanted, Seat
 from holdfast.holds.hold_types import CART, HoldType, ResolvedHoldType
 from holdfast.holds.lifecycle import Actor, BookingState
 from holdfast.holds.lifetime import resolve_ttl_s
+from holdfast.holds.pressure import adaptive_ttl_s
 from holdfast.kernel.errors import (
     HoldTypeNotPermitted,
     InvalidRequest,
@@ -251,11 +252,21 @@ def require_few_wheelchairs(terms: AccessibleTerms, others: int) -> None:
 
 def hold_ttl_s(view: EventView, hold_type: ResolvedHoldType, endpoint_ttl_s: int) -> int | None:
     override = view.overrides.get("default_hold_ttl_minutes")
-    return resolve_ttl_s(
+    ttl_s = resolve_ttl_s(
         hold_type,
         event_override_minutes=override if isinstance(override, int) else None,
         policy=view.policy,
         endpoint_default_s=endpoint_ttl_s,
+    )
+    policy = view.effective_policy
+    if ttl_s is None or hold_type.name != CART or not policy.adaptive_hold_life:
+        return ttl_s
+    longest = policy.adaptive_hold_max_minutes
+    return adaptive_ttl_s(
+        ttl_s,
+        view.pressure,
+        low_s=policy.adaptive_hold_min_minutes * 60,
+        high_s=None if longest is None else longest * 60,
     )
 
 

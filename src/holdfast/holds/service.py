@@ -1,13 +1,15 @@
 """Holds: placing, releasing, moving, extending and listing them."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
 import msgspec
 
 from holdfast.accounts.principal import Call, require_staff
+from holdfast.checkout.checkout import LIVE
+from holdfast.checkout.refusals import held_elsewhere, require_open
 from holdfast.holds.answers import (
     HoldFilter,
     HoldPage,
@@ -34,13 +36,15 @@ from holdfast.holds.claims import (
 )
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.companions import companion_seats
+from holdfast.holds.hold_types import CART
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
 from holdfast.holds.orphan_guard import OrphanGuard
 from holdfast.holds.plan import HoldsAsked, asks_people, find_ordinals, hold_ttl_s, plan_hold
+from holdfast.holds.pressure import Demands
 from holdfast.holds.recent import RecentHolds
 from holdfast.insight.refusals import RefusalAudit
-from holdfast.kernel.counting import PlainCounter
+from holdfast.kernel.counting import LatestGauge, PlainCounter
 from holdfast.kernel.errors import (
     EventNotAvailable,
     EventNotFound,
@@ -69,6 +73,7 @@ from holdfast.store.feed import Feed
 from holdfast.store.hot.event import owner_key
 from holdfast.store.postgres import holds as store
 from holdfast.store.postgres.attendees import find_people, name_attendees
+from holdfast.store.postgres.checkouts import drop_line, lock_checkout
 from holdfast.store.postgres.database import Database, Row, Transaction
 from holdfast.store.postgres.idempotency import run_once
 from holdfast.store.postgres.seat_facts import free_among
@@ -81,6 +86,7 @@ Deliver = Callable[[EventView, Held | Refusal], None]
 
 
 HOLDS = PlainCounter("holdfast_holds", "Holds placed", ("hold_type",))
+LIFE = LatestGauge("holdfast_adaptive_hold_life_seconds", "How long new holds last, where that adapts", "event_id")
 
 
 class HoldsService:
@@ -102,6 +108,7 @@ class HoldsService:
         self.orphans = OrphanGuard(registry)
         self._recent = RecentHolds(settings.hold_window_s)
         self._gates: dict[UUID, Gate] = {}
+        self._demands = Demands()
 
     # Placing -----------------------------------------------------------------------------------------------------
     async def hold_seats(self, call: Call, event_id: UUID, asked: HoldsAsked) -> Placement:
@@ -129,7 +136,7 @@ class HoldsService:
                 placement = await self._hold_alone(call, view, asked, request)
         except Refusal as refusal:
             named = named_refusal(refusal, view)
-            self._refusals.note(call, event_id, named)
+            self.note_refusal(call, event_id, named)
             raise named from refusal
         if placement.created:
             self._count(request, len(placement.holds))
@@ -159,19 +166,20 @@ class HoldsService:
                     self._catalogue.forget(call.organization_id, event_id)
                 if isinstance(outcome, Refusal):
                     outcome = named_refusal(outcome, view)
-                    self._refusals.note(call, event_id, outcome)
+                    self.note_refusal(call, event_id, outcome)
                 elif outcome.created:
                     self._count(request, len(outcome.holds))
                 deliver(view, outcome)
 
             self._combiner.enqueue(request, settled)
         except Refusal as refusal:
-            self._refusals.note(call, event_id, refusal)
+            self.note_refusal(call, event_id, refusal)
             raise
         return True
 
     def _count(self, request: HoldRequest, placed: int) -> None:
         HOLDS.add(request.hold_type, by=placed)
+        self._demands.granted(request.event_id, placed, time.monotonic)
         if request.user_limit is not None:
             self._recent.note(owner_key(request.user_id), placed, time.monotonic())
 
@@ -209,8 +217,22 @@ class HoldsService:
         return self._recent.too_many(owner, 1, limit, now)
 
     def note_refusal(self, call: Call, event_id: UUID, refusal: Refusal) -> None:
-        """One that was decided before this service was asked."""
+        """For the audit, and for how long the next holds last."""
         self._refusals.note(call, event_id, refusal)
+        self._demands.refused(event_id, refusal.code, time.monotonic)
+
+    def pressure_of(self, view: EventView) -> float:
+        """How hard the event is being bought: how full it is, and how many were refused in the last minute."""
+        gate = self._gates.get(view.id)
+        refused_elsewhere = 0 if gate is None else gate.refused
+        pressure = self._demands.pressure(
+            view.id, lambda: self._registry.taken_share(view), refused_elsewhere, time.monotonic()
+        )
+        cart = view.hold_types.get(CART)
+        if cart is not None:
+            life_s = hold_ttl_s(msgspec.structs.replace(view, pressure=pressure), cart, NATIVE_RESERVE_TTL_S)
+            LIFE.note(str(view.id), life_s)
+        return pressure
 
     def note_taken(self, call: Call, view: EventView, taken: Taken) -> None:
         """For the audit, where the sample wants it."""
@@ -327,12 +349,22 @@ class HoldsService:
             row, view = await self._own_row(tx, call, hold_id)
             self._require_release(call, view, [row])
             if row["status"] == HoldStatus.ACTIVE:
+                if row["checkout_id"] is not None:
+                    await self._leave_checkout(tx, call, row)
                 await store.release_holds(tx, call, [hold_id], None)
                 row, view = await self._own_row(tx, call, hold_id)
             tx.moved(row["event_id"], [row["ordinal"]])
             return hold_view(view, row, staff=call.principal.is_staff)
 
         return await run_once(self._database, call, work, HoldView)
+
+    @staticmethod
+    async def _leave_checkout(tx: Transaction, call: Call, row: Row) -> None:
+        """To give back a hold that is in a checkout is to drop it there. The checkout is locked before the seat."""
+        checkout = await lock_checkout(tx, call.organization_id, row["checkout_id"])
+        if checkout is not None and checkout.seen_as in LIVE:
+            require_open(checkout)
+            await drop_line(tx, call.organization_id, checkout.id, row["id"])
 
     async def release_many(
         self, call: Call, event_id: UUID, hold_ids: Sequence[UUID] | None, chosen: HoldFilter | None
@@ -390,10 +422,13 @@ class HoldsService:
             for row in rows.values():
                 if row["status"] != HoldStatus.ACTIVE or row["ordinal"] is None:
                     raise HoldEnded("Only a live hold on a numbered seat can be moved.", hold_id=str(row["id"]))
+            _require_no_checkout(rows.values())
             done = await store.release_holds(tx, call, list(rows), "moved by the organiser")
             tx.moved(event_id, [row["ordinal"] for row in rows.values()])
             if len(done) < len(rows) or "expire" in done.values():
                 raise HoldExpired("One of these holds has just ended.")
+            # One may have entered a checkout before its seat was locked.
+            _require_no_checkout(await self._named_rows(tx, call, event_id, list(rows)))
             placed: list[HoldView] = []
             for ordinal, move in sorted(zip(ordinals, moves, strict=True)):
                 request = moved_request(view, call, rows[move.hold_id], ordinal)
@@ -418,6 +453,7 @@ class HoldsService:
                 raise HoldExpired("This hold has run out.")
             if row["status"] != HoldStatus.ACTIVE:
                 raise HoldEnded(f"This hold is {row['status']}.", hold_status=row["status"])
+            _require_no_checkout([row])
             if row["held_until"] is None or ttl_s is None:
                 raise HoldAtMaximum("This hold has no end: there is nothing to extend.")
             cap_s = view.effective_policy.max_hold_minutes * 60
@@ -426,6 +462,7 @@ class HoldsService:
                 row, view = await self._own_row(tx, call, hold_id)
                 if row["status"] != HoldStatus.ACTIVE:
                     raise HoldExpired("This hold has run out.")
+                _require_no_checkout([row])
                 if (row["held_until"] - row["created_at"]).total_seconds() >= cap_s - 1:
                     minutes = view.effective_policy.max_hold_minutes
                     raise HoldAtMaximum(f"A hold lasts {minutes} minutes at most, and this one already does.")
@@ -500,6 +537,13 @@ class HoldsService:
             after=after,
             limit=limit,
         )
+
+
+def _require_no_checkout(rows: Iterable[Row]) -> None:
+    """What is in a checkout ends with it, and stays where it is."""
+    inside = [row["id"] for row in rows if row["checkout_id"] is not None]
+    if inside:
+        raise held_elsewhere(inside)
 
 
 def moved_request(view: EventView, call: Call, row: Row, ordinal: int) -> HoldRequest:

@@ -11,6 +11,7 @@ from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.health import Health
 
 if TYPE_CHECKING:
+    from holdfast.checkout.service import CheckoutService
     from holdfast.compat.booking_v2 import BookingV2
     from holdfast.holds.best_available import BestAvailable
     from holdfast.holds.service import HoldsService
@@ -47,6 +48,7 @@ class Services:
     holds: "HoldsService"
     best: "BestAvailable"
     booking: "BookingV2"
+    checkouts: "CheckoutService"
     insight: "InsightService"
     refusals: "RefusalAudit"
     catalogue: "Catalogue"

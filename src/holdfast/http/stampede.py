@@ -134,6 +134,7 @@ class Stampede:
             seat.expires_in, seat.state = expires_in, state
             seat.before, seat.behind = refusal_lines(seat.seat_id, STATES[state].value, expires_in)
         request_id = b"%b%x" % (self._id_prefix, next(self._ids))
+        gate.refused += 1
         LOOKUPS.counts[_TAKEN] = LOOKUPS.counts.get(_TAKEN, 0) + 1
         reason = _HELD if state == 1 else _GONE
         REFUSALS.counts[reason] = REFUSALS.counts.get(reason, 0) + 1

@@ -114,3 +114,22 @@ class PlainGauge(Collector):
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         yield GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
+
+
+class LatestGauge(PlainGauge):
+    """Figures by one label, each the last that was noted; the oldest labels go when there are too many."""
+
+    KEPT = 1_000
+
+    def __init__(self, name: str, documentation: str, label: str) -> None:
+        super().__init__(name, documentation, (label,))
+        self._latest: dict[Labels, float] = {}
+        self.replace(self._latest)
+
+    def note(self, label: str, value: float | None) -> None:
+        """None: there is no such figure at the moment."""
+        self._latest.pop((label,), None)
+        if value is not None:
+            self._latest[label,] = value
+            if len(self._latest) > self.KEPT:
+                del self._latest[next(iter(self._latest))]

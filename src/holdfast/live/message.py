@@ -16,7 +16,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     """Of seats (`ordinals`), of a general-admission zone (`zone_no`), or of anything else (`payload`).
 
     Messages may arrive more than once and in any order; of one seat, or zone, the highest version is the newest. A hold
-    that was extended keeps its seat's version and ends later.
+    that was extended keeps its seat's version and ends later; one that entered a checkout may end earlier (`shortened`).
     """
 
     organization_id: UUID
@@ -46,3 +46,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     zone_sold: int | None = None
     zone_blocked: int | None = None
     payload: Any = None
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the holds end earlier than was told before."""
+        return isinstance(self.payload, dict) and self.payload.get("shortened") is True

@@ -17,7 +17,7 @@ from holdfast.kernel.errors import (
     OverrideNotPermitted,
 )
 from holdfast.kernel.ids import parse_id
-from holdfast.kernel.problems import DocumentInvalid, Problems, child, listing, quoted, type_name
+from holdfast.kernel.problems import DocumentInvalid, Problem, Problems, child, listing, quoted, type_name
 from holdfast.seating.layout import Layout
 from holdfast.seating.overlay import (
     NO_OVERLAY,
@@ -34,6 +34,7 @@ from holdfast.seating.policy import (
     SeatingPolicy,
     apply_overrides,
     forbidden_overrides,
+    life_conflicts,
     parse_overrides,
 )
 from holdfast.seating.prices import Price as Price
@@ -160,6 +161,9 @@ def check_overrides(policy: SeatingPolicy | None, overrides: PolicyOverrides) ->
             f"The organization's seating policy does not let an event change {listing(forbidden)}.",
             fields=forbidden,
         )
+    conflicts = life_conflicts(apply_overrides(policy or SeatingPolicy(), overrides))
+    if conflicts:
+        raise EventInvalid([Problem(f"/overrides{p.pointer}", p.code, p.detail) for p in conflicts])
 
 
 def permitted_overrides(policy: SeatingPolicy | None, overrides: PolicyOverrides) -> dict[str, PolicyValue]:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.accounts.principal import Call
-from holdfast.holds.lifecycle import Verb, may_ask
+from holdfast.holds.lifecycle import Actor, Verb, may_ask
 from holdfast.kernel.errors import EventNotFound, Forbidden, InvalidRequest, LayoutNotFound
 from holdfast.kernel.problems import Problem
 from holdfast.seating.event import (
@@ -32,8 +32,8 @@ from holdfast.seating.overlay import (
 )
 from holdfast.seating.policy import ZONE_FIELDS
 from holdfast.seating.refusals import PlacesSold
-from holdfast.store.catalogue import Catalogue, read_policy
-from holdfast.store.postgres import events, inventory, layouts, trail
+from holdfast.store.catalogue import Catalogue, read_hold_types, read_policy
+from holdfast.store.postgres import checkouts, events, inventory, layouts, trail
 from holdfast.store.postgres.database import Database, Transaction
 
 OFFERED_AGAIN = "overlay: offered again"
@@ -174,3 +174,16 @@ def check_reason(reason: str) -> None:
     if reason.lower().startswith(RESERVED_REASON):
         said = f"must not begin with {RESERVED_REASON} which marks the seats of the event's overlay"
         raise InvalidRequest(f"reason {said}.", [Problem("/reason", "reserved_text", said)])
+
+
+async def give_back(tx: Transaction, call: Call, event_id: UUID) -> dict[str, int]:
+    """Of an event that is cancelled: its checkouts end, and what the engine may give back is free. The caller owns the
+    event. Answers how many of each."""
+    config = await events.find_organization(tx, call.organization_id)
+    assert config is not None
+    hold_types = read_hold_types(config.tenant_config, config.config)
+    ours = [name for name, t in hold_types.items() if Actor.SYSTEM in t.hold_type.release_api]
+    cancelled = await checkouts.cancel_checkout(tx, call, event_id, None, "event cancelled")
+    released = await inventory.release_event_holds(tx, call, event_id, ours, "event cancelled")
+    await checkouts.detach_event_holds(tx, call.organization_id, event_id)
+    return {"released_holds": released, "cancelled_checkouts": cancelled}

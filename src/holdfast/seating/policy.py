@@ -57,6 +57,13 @@ class SeatingPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_hold_minutes: int = 30
     max_holds_per_user: int | None = 10
     max_holds_per_ip: int | None = None
+    checkout_minutes: int = 30
+    checkout_heartbeat: bool = False
+    heartbeat_hold_minutes: int = 10
+    buyers_state_payment: bool = False
+    adaptive_hold_life: bool = False
+    adaptive_hold_min_minutes: int = 2
+    adaptive_hold_max_minutes: int | None = None
     locked_fields: frozenset[str] = frozenset()
     """What an event may not override."""
     explicit: frozenset[str] = frozenset()
@@ -83,8 +90,12 @@ _RANGES: dict[str, tuple[int, int]] = {
     "max_hold_minutes": (1, 10_080),
     "max_holds_per_user": (1, 1_000_000),
     "max_holds_per_ip": (1, 1_000_000),
+    "checkout_minutes": (1, 1_440),
+    "heartbeat_hold_minutes": (1, 1_440),
+    "adaptive_hold_min_minutes": (1, 10_080),
+    "adaptive_hold_max_minutes": (1, 10_080),
 }
-_NULLABLE = frozenset(("max_holds_per_user", "max_holds_per_ip"))
+_NULLABLE = frozenset(("max_holds_per_user", "max_holds_per_ip", "adaptive_hold_max_minutes"))
 
 
 def _described() -> dict[str, PolicyField]:
@@ -113,7 +124,11 @@ def parse_policy(raw: object) -> SeatingPolicy:
     locked = _read_locked(problems, source.get("locked_fields"))
     if problems:
         raise PolicyInvalid(problems.listed())
-    return msgspec.convert({**said, "locked_fields": locked, "explicit": frozenset(said)}, SeatingPolicy)
+    policy = msgspec.convert({**said, "locked_fields": locked, "explicit": frozenset(said)}, SeatingPolicy)
+    conflicts = life_conflicts(policy)
+    if conflicts:
+        raise PolicyInvalid(conflicts)
+    return policy
 
 
 def parse_overrides(raw: object) -> dict[str, PolicyValue]:
@@ -143,6 +158,15 @@ def apply_overrides(policy: SeatingPolicy, overrides: PolicyOverrides) -> Seatin
         if name not in POLICY_FIELDS:
             raise KeyError(name)
     return msgspec.structs.replace(policy, **overrides)
+
+
+def life_conflicts(policy: SeatingPolicy) -> list[Problem]:
+    """Bounds of a hold's life that leave nothing between them."""
+    low, high = policy.adaptive_hold_min_minutes, policy.adaptive_hold_max_minutes
+    if high is None or low <= high:
+        return []
+    said = f"must not be below adaptive_hold_min_minutes, which is {low}"
+    return [Problem("/adaptive_hold_max_minutes", "below_minimum", said)]
 
 
 def zone_conflicts(policy: SeatingPolicy, zones: Iterable[Zone]) -> list[Problem]:

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.accounts.principal import Call, Role, require_staff
-from holdfast.holds.lifecycle import Actor, SeatState, Verb, may_ask
+from holdfast.holds.lifecycle import SeatState, Verb, may_ask
 from holdfast.kernel.errors import (
     EventNotFound,
     Forbidden,
@@ -54,6 +54,7 @@ from holdfast.seating.event_writing import (
     check_policy,
     check_reason,
     find_event,
+    give_back,
     named_layout,
     open_inventory,
     use_layout,
@@ -70,7 +71,7 @@ from holdfast.seating.sight import may_see
 from holdfast.seating.validate import LayoutInvalid, parse_layout
 from holdfast.seating.view import EventView
 from holdfast.settings import Settings
-from holdfast.store.catalogue import Catalogue, read_hold_types, read_policy
+from holdfast.store.catalogue import Catalogue, read_policy
 from holdfast.store.postgres import events, inventory, layouts, trail
 from holdfast.store.postgres import series as store_series
 from holdfast.store.postgres.database import Database, Row, Transaction
@@ -262,7 +263,7 @@ class SeatingService:
                 await open_inventory(tx, call, event, layout)
                 changes["seat_count"] = layout.seat_count
             elif status is EventStatus.CANCELLED:
-                changes["released_holds"] = await self._give_back(tx, call, event_id)
+                changes |= await give_back(tx, call, event_id)
             action, kind = _AUDIT_OF_STATUS[status]
             await trail.write_audit(tx, call, action, "Event", event_id, event_id=event_id, changes=changes)
             await trail.send_message(tx, call.organization_id, kind, event_id, {"status": status})
@@ -270,13 +271,6 @@ class SeatingService:
             return describe_event(event, view.layout)
 
         return await run_once(self._database, call, work, EventAnswer)
-
-    async def _give_back(self, tx: Transaction, call: Call, event_id: UUID) -> int:
-        config = await events.find_organization(tx, call.organization_id)
-        assert config is not None
-        hold_types = read_hold_types(config.tenant_config, config.config)
-        ours = [name for name, t in hold_types.items() if Actor.SYSTEM in t.hold_type.release_api]
-        return await inventory.release_event_holds(tx, call, event_id, ours, "event cancelled")
 
     async def get_event(self, call: Call, event_id: UUID) -> EventAnswer:
         stored = await self._stored_event(call, event_id)

@@ -50,6 +50,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     read_monotonic: float  # by this process's
     overlay: Overlay = NO_OVERLAY
     series_id: UUID | None = None
+    pressure: float = 0.0  # how hard it is being bought, where the policy lets that shorten holds
 
     terms: dict[tuple[str | None, str, int], HoldTerms] = {}  # worked out as they are asked for
     opens: float = float("-inf")  # the sale window by this process's monotonic clock; see `with_window`

@@ -57,6 +57,8 @@ class Catalogue:
         self._layouts = _Layouts(settings.layout_cache_seats)
         self.on_read: list[Callable[[EventView], None]] = []
         """Called with every event that was read, newer than what was known of it."""
+        self.pressure_of: Callable[[EventView], float] | None = None
+        """How hard an event is being bought, of those whose policy wants to know."""
 
     def peek(self, organization_id: UUID, event_id: UUID) -> EventView | None:
         """The event if it is known and young enough to be trusted; never waits."""
@@ -169,7 +171,10 @@ class Catalogue:
         if config is None or stored is None:
             return None
         layout = await self._layout_of(organization_id, stored)
-        return make_view(organization_id, config, stored.event, layout, now, read_monotonic)
+        view = make_view(organization_id, config, stored.event, layout, now, read_monotonic)
+        if self.pressure_of is not None and view.effective_policy.adaptive_hold_life:
+            view = msgspec.structs.replace(view, pressure=self.pressure_of(view))
+        return view
 
     async def _layout_of(self, organization_id: UUID, stored: events.StoredEvent) -> Layout:
         event = stored.event

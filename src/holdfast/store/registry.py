@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from holdfast.kernel.errors import LayoutChanged
 from holdfast.seating.view import EventView
 from holdfast.store.feed import Feed
-from holdfast.store.hot.event import FOREVER, STATES, HotEvent
+from holdfast.store.hot.event import BLOCKED, FOREVER, HELD, SOLD, STATES, HotEvent
 from holdfast.store.hot.tier import HotTier
 from holdfast.store.lookups import LOOKUPS
 from holdfast.store.postgres.database import Database
@@ -40,7 +40,7 @@ class Gate:
     """An event that was found on sale a moment ago, with its seats in memory: what is taken in it may be refused without
     another look, until then."""
 
-    __slots__ = ("event", "event_id", "limit", "organization_id", "until", "view")
+    __slots__ = ("event", "event_id", "limit", "organization_id", "refused", "until", "view")
 
     def __init__(self, organization_id: UUID, event_id: UUID) -> None:
         self.organization_id = organization_id
@@ -48,6 +48,8 @@ class Gate:
         self.until = 0.0
         """By the monotonic clock."""
         self.limit: int | None = None
+        self.refused = 0
+        """How many were refused at it, ever."""
         self.event: HotEvent
         self.view: EventView
 
@@ -72,6 +74,19 @@ class Registry:
             self.hot.want(view)
         return event
 
+    def taken_share(self, view: EventView) -> float:
+        """Of the places that can be had at all, how many are held or sold, by what is in memory. An event that is not there
+        looks empty, and is read."""
+        event = self._event(view)
+        if event is None:
+            self.hot.want(view)
+            return 0.0
+        counts = np.bincount(event.states, minlength=len(STATES)).tolist()
+        zones = event.zones.values()
+        taken = counts[HELD] + counts[SOLD] + sum(zone.held + zone.sold for zone in zones)
+        offered = sum(counts) - counts[BLOCKED] + sum(zone.capacity - zone.blocked for zone in zones)
+        return float(taken / offered) if offered > 0 else 0.0
+
     async def seats(self, view: EventView, near: Sequence[int] = ()) -> HotEvent:
         """Every seat of the event, read where it is not in memory. A process that keeps no events reads only the zones of
         the seats in `near`, where some are given: the others look taken."""
@@ -87,6 +102,7 @@ class Registry:
         """Those that nobody has, or whose hold is over. What this process moved a moment ago is not among them, nor what is
         kept for somebody's companion."""
         free = event.taken <= self.feed.database_now()
+        free &= ~event.unsure
         if event.soft is not None:
             free &= ~event.soft
         if event.doubts:

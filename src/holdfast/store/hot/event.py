@@ -119,6 +119,12 @@ class HotEvent:
         return None if self.keeping is None else self.keeping.soft
 
     @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """Held seats whose end is not known any more: they may be free, and may not."""
+        unsure: NDArray[np.bool_] = (self.until == FOREVER) & (self.taken < FOREVER)
+        return unsure
+
+    @property
     def size_bytes(self) -> int:
         return BYTES_A_SEAT * len(self.states) + 4096
 
@@ -141,6 +147,7 @@ class HotEvent:
             np.full(len(ordinals), unix(message.held_until), np.float64),
             owners,
             message.xid,
+            shortened=message.shortened,
         )
 
     def note(
@@ -152,9 +159,17 @@ class HotEvent:
         until: NDArray[np.float64],
         owners: NDArray[np.uint64],
         xid: int,
+        *,
+        shortened: bool = False,
     ) -> Sequence[int]:
-        """Those facts that are newer than what is known. An extended hold keeps its seat's version and ends later."""
+        """Those facts that are newer than what is known. An extended hold keeps its seat's version and ends later. Of one
+        that was `shortened` nobody can tell which of two ends at one version is the last: it is refused until the earliest,
+        and from then on the database is asked, until the seat moves (`until` without end, `taken` with one)."""
         known = self.versions[ordinals]
+        if shortened:
+            again = (versions == known) & (self.states[ordinals] == HELD)
+            self.taken[ordinals[again]] = np.minimum(self.taken[ordinals[again]], until[again])
+            self.until[ordinals[again]] = FOREVER
         newer = (versions > known) | ((versions == known) & (states == HELD) & (until > self.until[ordinals]))
         if not newer.all():
             ordinals, versions, states = ordinals[newer], versions[newer], states[newer]
@@ -172,7 +187,7 @@ class HotEvent:
         self.versions[ordinals] = versions
         self.owners[ordinals] = owners
         held = states == HELD
-        self.until[ordinals] = np.where(held, until, 0.0)
+        self.until[ordinals] = np.where(held, FOREVER if shortened else until, 0.0)
         self.taken[ordinals] = np.where(held, until, np.where(states == AVAILABLE, 0.0, FOREVER))
         visible = ordinals[seen]
         if self.keeping is not None:

@@ -29,7 +29,7 @@ FROM event_zones z WHERE z.organization_id = $1 AND z.event_id = $2 ORDER BY z.z
 SESSION_HOLDS = """
 SELECT h.id FROM event_seats s JOIN holds h ON h.organization_id = $1 AND h.id = s.hold_id
 WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal = ANY ($3) AND s.state = 'held' AND h.session_id = $4
-  AND (s.held_until IS NULL OR s.held_until > holdfast_now())
+  AND (s.held_until IS NULL OR s.held_until > holdfast_now()) AND h.checkout_id IS NULL
 """
 RELEASE = "SELECT count(*) FROM release_holds($1, $2, $3, $4, $5, $6, $7, $8, NULL) WHERE verb = 'release'"
 CONVERT = "SELECT convert_session_seats($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"

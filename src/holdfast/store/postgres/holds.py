@@ -250,7 +250,7 @@ FROM holds WHERE organization_id = $1 AND id = ANY ($2)
 
 HOLD_COLUMNS = """
 h.id, h.event_id, h.ordinal, h.zone_no, h.quantity, h.user_id, h.session_id, h.hold_type, h.actor, h.source,
-h.held_until, h.created_at, h.ended_at, h.attendee_user_id, h.attendee_name, h.associated_membership_id,
+h.held_until, h.created_at, h.ended_at, h.checkout_id, h.attendee_user_id, h.attendee_name, h.associated_membership_id,
 CASE WHEN h.status = 'active' AND h.held_until <= holdfast_now() THEN 'expired' ELSE h.status::text END AS status,
 holdfast_now() AS now,
 coalesce(h.layout_version, (

@@ -97,7 +97,7 @@ def _packed(run: Run, keys: Keys, organization_id: UUID) -> Run:
 class _Moves:
     """What became of one event's seats and places."""
 
-    __slots__ = ("_created", "_ended", "_messages", "_named", "_places", "_repeated", "_seat_uuids", "_seats")
+    __slots__ = ("_created", "_ended", "_exact", "_messages", "_named", "_places", "_repeated", "_seat_uuids", "_seats")
 
     def __init__(self, layout: Layout | None) -> None:
         self._seat_uuids = b"" if layout is None else layout.seat_uuids
@@ -113,6 +113,8 @@ class _Moves:
         """With the ordinal, -1 of places."""
         self._created: dict[UUID | None, datetime] = {}
         """When holds began that were extended since."""
+        self._exact: set[UUID | None] = set()
+        """Holds that were shortened: what is told of them counts, though another end is written down."""
 
     def note(self, message: Message) -> None:
         if message.ordinals is None:
@@ -149,7 +151,9 @@ class _Moves:
             known = seats.get(ordinal)
             if known is None or version > known[0]:
                 seats[ordinal] = (version, message, i)
+                self._note_shortened(message, message.hold_ids[i])
             elif version == known[0]:
+                self._note_shortened(message, message.hold_ids[i])
                 self._note_creation(message, message.hold_ids[i])
                 self._note_creation(known[1], message.hold_ids[i])
                 if _is_later(message, known[1]):
@@ -166,12 +170,17 @@ class _Moves:
             if not begins:
                 self._ended[hold_id] = -1
                 continue
+            self._note_shortened(message, hold_id)
             known = self._places.get(hold_id)
             if known is not None:
                 self._note_creation(message, hold_id)
                 self._note_creation(known[0], hold_id)
             if known is None or _is_later(message, known[0]):
                 self._places[hold_id] = (message, i)
+
+    def _note_shortened(self, message: Message, hold_id: UUID | None) -> None:
+        if message.kind == EXTENDED and message.shortened:
+            self._exact.add(hold_id)
 
     def _note_creation(self, message: Message, hold_id: UUID | None) -> None:
         if message.kind in BEGINS and message.kind != EXTENDED:
@@ -229,8 +238,10 @@ class _Moves:
 
     def _header(self, message: Message, i: int, now: datetime) -> list[Any] | None:
         created_at = self._created.get(message.hold_ids[i]) if message.kind == EXTENDED else message.at
+        extended = message.kind == EXTENDED
+        exact = extended and message.hold_ids[i] in self._exact
         return _header(
-            message.held_until, created_at, message.source, message.hold_type, now, extended=message.kind == EXTENDED
+            message.held_until, created_at, message.source, message.hold_type, now, extended=extended, exact=exact
         )
 
     def _seat(self, ordinal: int) -> Any:
@@ -246,20 +257,24 @@ def _header(
     now: datetime,
     *,
     extended: bool,
+    exact: bool = False,
 ) -> list[Any] | None:
     """None: the hold is over. Keys live for whole milliseconds and never longer than the hold."""
     ttl_ms = 0 if held_until is None else (held_until - now) // _MILLISECOND
     if held_until is not None and ttl_ms <= 0:
         return None
     ends = (iso(held_until), score(held_until), expiry_unix(held_until), ttl_ms)
-    return [*ends, iso(created_at), source or "", hold_type or "", 1 if extended else 0]
+    return [*ends, iso(created_at), source or "", hold_type or "", 2 if exact else 1 if extended else 0]
 
 
 def _is_later(message: Message, other: Message) -> bool:
-    """Which end of one hold counts: it is only ever put off."""
-    if other.held_until is None:
-        return False
-    return message.held_until is None or message.held_until > other.held_until
+    """Which end of one hold counts: the last that was told. A hold's beginning comes before all that is told of it later."""
+    return _told(message) > _told(other)
+
+
+def _told(message: Message) -> tuple[bool, datetime, bool, datetime]:
+    until = message.held_until
+    return message.kind == EXTENDED, message.at, until is None, until or message.at
 
 
 def _divided(events: list[tuple[UUID, list[Run]]]) -> Iterator[list[tuple[UUID, list[Run]]]]:

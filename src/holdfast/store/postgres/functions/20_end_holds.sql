@@ -205,7 +205,7 @@ BEGIN
   v_until := least(v_now + make_interval(secs => p_ttl_s), v_hold.created_at + make_interval(secs => p_cap_s));
   UPDATE holds h SET held_until = v_until
   WHERE h.organization_id = p_org AND h.id = p_hold AND h.status = 'active' AND h.held_until > v_now
-    AND h.held_until < v_until;
+    AND h.held_until < v_until AND h.checkout_id IS NULL;  -- in a checkout it lives as long as that
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;

@@ -24,7 +24,7 @@ BEGIN
     WHERE s.organization_id = p_org AND s.event_id = p_event AND s.ordinal = w.o AND s.state = 'held'
       AND (s.held_until IS NULL OR s.held_until > holdfast_now())
       AND EXISTS (SELECT FROM holds h WHERE h.organization_id = p_org AND h.id = s.hold_id AND h.session_id = p_session
-                  AND h.status = 'active')
+                  AND h.status = 'active' AND h.checkout_id IS NULL)
       AND event_on_sale(p_org, p_event)
     RETURNING new.ordinal, new.zone_no, new.version, old.hold_type, old.hold_id, new.hold_type AS after
   )
@@ -144,6 +144,7 @@ BEGIN
     SELECT * FROM holds h
     WHERE h.organization_id = p_org AND h.event_id = p_event AND h.zone_no = p_zone AND h.ordinal IS NULL
       AND h.status = 'active' AND h.session_id = p_session AND (h.held_until IS NULL OR h.held_until > p_now)
+      AND h.checkout_id IS NULL
     ORDER BY h.created_at, h.id
   LOOP
     EXIT WHEN v_left = 0;

@@ -5,7 +5,8 @@
 -- was counted is out of date; otherwise holds are put where they belong, and that is all.
 -- An event: { event, runs }; a run: { kind, header, values }, of one of four kinds:
 --   1 ended   values: hold, seat, ordinal, bit, version, …   (ordinal -1: leave the bit; hold '': no hold was there)
---   2 seats   header: held_until, score, expiry_unix, ttl_ms, created_at, source, hold_type, extended
+--   2 seats   header: held_until, score, expiry_unix, ttl_ms, created_at, source, hold_type, extended (2: or shortened,
+--             so that an end which is written down and lies later is none)
 --             values: hold, seat, user, ordinal, version, …
 --   3 places  header: as of seats, and zone_no (-1: unknown)   values: hold, user, quantity, …
 --   4 seats of holds that began together
@@ -148,9 +149,9 @@ local function begin_seat_holds(event, holds_key, header, values, bits)
     local held = text_of(place)
     local other = held and held:sub(1, 36)
     local outdated = false
-    if other == hold or extended == 1 then
+    if other == hold or extended > 0 then
       local was = fields_of(key, 'held_until', 'user_id')
-      outdated = version > 0 and was[1] and is_later(was[1], held_until)
+      outdated = extended < 2 and version > 0 and was[1] and is_later(was[1], held_until)
       if was[1] and not outdated and (was[1] ~= held_until or was[2] ~= user) then
         call('ZREM', holds_key, seat .. ':' .. hold .. ':' .. (was[2] or '') .. ':' .. was[1])
       end
@@ -235,13 +236,13 @@ local function begin_together(event, holds_key, header, values, bits)
 end
 
 local function begin_place_holds(event, header, values)
-  local held_until, _, _, ttl_ms, created_at, source, hold_type, _, zone_no = unpack(header)
+  local held_until, _, _, ttl_ms, created_at, source, hold_type, extended, zone_no = unpack(header)
   for i = 1, #values, 3 do
     local hold, user, quantity = unpack(values, i, i + 2)
     local key = meta_key(hold)
     local was = fields_of(key, 'held_until')[1]
     -- Without its zone only a hold that is known already can be continued.
-    if not (was and is_later(was, held_until)) and (was or zone_no >= 0) then
+    if not (extended < 2 and was and is_later(was, held_until)) and (was or zone_no >= 0) then
       call('HSET', key, 'quantity', quantity, 'user_id', user, 'event_id', event, 'held_until', held_until,
         'status', 'active', 'source', source, 'hold_type', hold_type)
       if zone_no >= 0 then
