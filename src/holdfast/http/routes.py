@@ -13,6 +13,7 @@ from holdfast.http import (
     live,
     migrations,
     occupancy,
+    payments,
     places,
     registry,
     seating,
@@ -38,4 +39,5 @@ ROUTES: list[ControllerRouterHandler] = [
     *occupancy.ROUTES,
     *registry.ROUTES,
     *webhooks.ROUTES,
+    *payments.ROUTES,
 ]
