@@ -50,7 +50,7 @@ class MessageAccepted(msgspec.Struct, frozen=True):
 
 
 # Paying and completing --------------------------------------------------------------------------------------------
-@post("/api/checkouts/{checkout_id:str}/pay", status_code=200, opt={"scope": "checkouts"}, summary="Begin to pay")
+@post("/api/checkouts/{checkout_id:str}/pay", status_code=200, opt={"scope": "checkout"}, summary="Begin to pay")
 async def pay(request: Asked, checkout_id: FromPath[str], data: JSONBody[PayBody]) -> Data[PaymentBegun]:
     """Fixes the amount and waits for the provider's word; the answer has what the page hands to the provider. Repeated, it
     is the same payment."""
@@ -61,7 +61,7 @@ async def pay(request: Asked, checkout_id: FromPath[str], data: JSONBody[PayBody
 @post(
     "/api/checkouts/{checkout_id:str}/pay/cancel",
     status_code=200,
-    opt={"scope": "checkouts"},
+    opt={"scope": "checkout"},
     summary="Cancel a payment that was begun",
 )
 async def cancel_payment(request: Asked, checkout_id: FromPath[str]) -> Data[CheckoutView]:
@@ -73,7 +73,7 @@ async def cancel_payment(request: Asked, checkout_id: FromPath[str]) -> Data[Che
 @post(
     "/api/checkouts/{checkout_id:str}/complete",
     status_code=200,
-    opt={"scope": "checkouts"},
+    opt={"scope": "checkout"},
     summary="Complete a checkout",
 )
 async def complete(
@@ -107,7 +107,7 @@ async def receive_message(request: Asked, provider: FromPath[str]) -> Data[Messa
 @post(
     "/api/payments/{payment_id:str}/simulate",
     status_code=200,
-    opt={"scope": "checkouts"},
+    opt={"scope": "checkout"},
     summary="Let the test provider speak",
 )
 async def simulate_payment(
