@@ -46,11 +46,12 @@ async def tell(
     secret: str = SECRET,
     ago_s: int = 0,
     header: str | None = None,
+    client: httpx.AsyncClient | None = None,
 ) -> httpx.Response:
     """A provider's message, signed so long ago."""
     signed = header or sign(secret, await database_time(made) - ago_s, body)
     path = f"/api/payments/webhook/{provider}"
-    return await made.client.post(path, content=body, headers={"Stripe-Signature": signed})
+    return await (client or made.client).post(path, content=body, headers={"Stripe-Signature": signed})
 
 
 async def money(made: Stage) -> list[tuple[str, str, str | None]]:

@@ -9,6 +9,7 @@ from holdfast.accounts.principal import Call, require_staff
 from holdfast.checkout.answers import CheckoutView
 from holdfast.checkout.checkout import Checkout, CheckoutStatus, Line, due_minor, kept, needs_payment, not_fresh
 from holdfast.checkout.reading import checkout_view
+from holdfast.kernel.crash_points import reach
 from holdfast.kernel.errors import CheckoutNotFound, InvalidRequest
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import Problem
@@ -207,6 +208,7 @@ class PaymentsService:
             waiting = await store.payments_of_checkout(tx, call.organization_id, checkout_id, PaymentStatus.RECEIVED)
         if asked.payment_reference is not None:
             payment = await self._state(call, checkout, asked)
+            reach("payment.recorded")
             return await self._settled(call, payment.id)
         if waiting:
             return await self._settled(call, waiting[0].id)
