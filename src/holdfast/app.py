@@ -29,6 +29,7 @@ from holdfast.insight.service import InsightService
 from holdfast.live.availability import Availability
 from holdfast.live.geometry_service import GeometryService
 from holdfast.live.service import LiveService
+from holdfast.payments.service import PaymentsService
 from holdfast.seating.files_service import LayoutFiles
 from holdfast.seating.migration_service import MigrationService
 from holdfast.seating.places_service import PlacesService
@@ -61,6 +62,7 @@ from holdfast.workers.loop import Duties, Duty
 from holdfast.workers.measure_orphans import MeasureOrphans
 from holdfast.workers.measure_sales import MeasureSales
 from holdfast.workers.reconcile_registry import ReconcileRegistry
+from holdfast.workers.settle_payments import SettlePayments
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from holdfast.workers.write_refusals import WriteRefusals
 
@@ -158,6 +160,7 @@ class Application:
         feed.followers.append(occupancy)
         seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
+        payments = PaymentsService(database, catalogue)
         holds = HoldsService(database, catalogue, combiner, registry, refusals, settings)
         catalogue.pressure_of = holds.pressure_of
         services = Services(
@@ -184,6 +187,7 @@ class Application:
             feed=feed,
             warm=warm,
             geometry=GeometryService(catalogue),
+            payments=payments,
             webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals), MeasureOrphans(registry, holds.orphans)] if serve else []
@@ -193,6 +197,7 @@ class Application:
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping += [ExpireCheckouts(database), ForgetIdempotency(database), ForgetMessages(database)]
+            housekeeping.append(SettlePayments(database, payments.settlement))
             housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
             housekeeping += [MeasureSales(database, catalogue), AuditIsolation(database, warm)]
             deliver = DeliverWebhooks(

@@ -112,6 +112,7 @@ async def world(
         webhooks=unused,
         occupancy=unused,
         geometry=unused,
+        payments=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

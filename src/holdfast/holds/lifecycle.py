@@ -79,7 +79,8 @@ LEGAL_MOVES: tuple[Move, ...] = (
     Move(SeatState.HELD, SeatState.AVAILABLE, Verb.EXPIRE, frozenset((Actor.SYSTEM,))),
     # A payment provider's word completes a checkout too, and then the engine itself is the one who asks.
     Move(SeatState.HELD, SeatState.SOLD, Verb.CONVERT, _EVERYONE),
-    Move(SeatState.AVAILABLE, SeatState.SOLD, Verb.DIRECT_SALE, _BUYERS_AND_STAFF),
+    # The same, where the money came late and the seat was free again.
+    Move(SeatState.AVAILABLE, SeatState.SOLD, Verb.DIRECT_SALE, _EVERYONE),
     Move(SeatState.SOLD, SeatState.AVAILABLE, Verb.REVERT_SALE, frozenset((Actor.ADMIN, Actor.API))),
     Move(SeatState.AVAILABLE, SeatState.BLOCKED, Verb.BLOCK, _ADMIN),
     Move(SeatState.HELD, SeatState.BLOCKED, Verb.BLOCK, _ADMIN),

@@ -20,6 +20,7 @@ from holdfast.kernel import errors
 from holdfast.kernel.errors import InvalidRequest, Refusal
 from holdfast.kernel.ids import new_id
 from holdfast.kernel.problems import DocumentInvalid, Problem
+from holdfast.payments.refusals import PaymentRequired
 from holdfast.seating.policy import PolicyInvalid
 from holdfast.seating.validate import LayoutInvalid
 
@@ -45,6 +46,7 @@ STATUSES: Final[dict[type[Refusal], int]] = {
     errors.EventUnavailable: 400,
     errors.EventSalesClosed: 400,
     errors.ReservationFailed: 500,
+    PaymentRequired: 402,
     Refusal: 400,
 }
 DOCUMENTS: Final[dict[type[DocumentInvalid], tuple[int, str, str]]] = {

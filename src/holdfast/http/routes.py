@@ -14,6 +14,7 @@ from holdfast.http import (
     live,
     migrations,
     occupancy,
+    payments,
     places,
     registry,
     seating,
@@ -40,4 +41,5 @@ ROUTES: list[ControllerRouterHandler] = [
     *occupancy.ROUTES,
     *registry.ROUTES,
     *webhooks.ROUTES,
+    *payments.ROUTES,
 ]

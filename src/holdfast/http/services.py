@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.live.availability import Availability
     from holdfast.live.geometry_service import GeometryService
     from holdfast.live.service import LiveService
+    from holdfast.payments.service import PaymentsService
     from holdfast.seating.files_service import LayoutFiles
     from holdfast.seating.migration_service import MigrationService
     from holdfast.seating.places_service import PlacesService
@@ -58,6 +59,7 @@ class Services:
     webhooks: "WebhooksService"
     occupancy: "OccupancyService"
     geometry: "GeometryService"
+    payments: "PaymentsService"
     feed: "Feed | None" = None
     warm: "Warm | None" = None
     health: Health = field(init=False)

@@ -22,6 +22,7 @@ KINDS: Final = (
     "SaleReverted",
     "SeatBlocked",
     "SeatUnblocked",
+    "CheckoutCompleted",
     "CheckoutExpired",
     "PaymentOrphaned",
     "EventCreated",

@@ -66,6 +66,21 @@ async def run_once(
     return await database.run(call.organization_id, guarded)
 
 
+async def known_answer(database: Database, call: Call, result_type: type[T]) -> T | None:
+    """What the call's Idempotency-Key was answered with before. For work in several transactions, which ends in `run_once`:
+    asked first, so that nothing is done for a key that was used with another request."""
+    once = call.idempotency
+    if once is None:
+        return None
+    async with database.transaction(call.organization_id) as tx:
+        known = await tx.fetchrow(FIND, call.organization_id, call.principal.subject, once.key, KEPT_HOURS)
+    if known is None:
+        return None
+    if known["request_hash"] != once.request_hash:
+        raise IdempotencyMismatch("This Idempotency-Key was used before with another request.")
+    return msgspec.json.decode(known["answer"], type=result_type)
+
+
 async def every_organization(tx: Transaction) -> list[UUID]:
     """As the engine's role, which sees their ids and nothing else."""
     return [row["organization_id"] for row in await tx.fetch(EVERY_ORGANIZATION)]

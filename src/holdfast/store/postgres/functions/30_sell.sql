@@ -43,9 +43,11 @@ END $$;
 
 -- The session that buys is the owner; a seat kept for another's companion is not sold (p_companions: by position).
 DROP FUNCTION IF EXISTS sell_seats_directly(uuid, uuid, integer[], text, text, text, uuid, text, text, text);
+DROP FUNCTION IF EXISTS sell_seats_directly(uuid, uuid, integer[], text, text, text, uuid, text, text, text, integer[]);
 CREATE OR REPLACE FUNCTION sell_seats_directly(
   p_org uuid, p_event uuid, p_ordinals integer[], p_hold_type text, p_session text,
-  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_companions integer[] DEFAULT NULL
+  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_companions integer[] DEFAULT NULL,
+  p_reason text DEFAULT NULL
 ) RETURNS integer LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
 AS $$
@@ -56,7 +58,7 @@ DECLARE
   v_seats integer := cardinality(p_ordinals);
   v_event uuid[];
   v_kept integer[]; v_noted integer[];
-  v_reason text;
+  v_reason text := p_reason;
 BEGIN
   IF p_companions IS NOT NULL THEN
     v_event := array_fill(p_event, ARRAY[v_seats]);
@@ -71,7 +73,8 @@ BEGIN
       RETURN 0;
     END IF;
     IF cardinality(v_noted) > 0 THEN
-      SELECT kept_seat_note() || ': ordinal ' || string_agg(p_ordinals[n]::text, ', ') INTO v_reason FROM unnest(v_noted) n;
+      SELECT concat_ws('; ', p_reason, kept_seat_note() || ': ordinal ' || string_agg(p_ordinals[n]::text, ', '))
+        INTO v_reason FROM unnest(v_noted) n;
     END IF;
   END IF;
   WITH sold AS (
@@ -172,9 +175,11 @@ END $$;
 
 -- One move of places in one GA zone: 'convert' and 'release' draw on the session's holds, 'direct_sale' on free places,
 -- 'revert_sale' on sold ones. False: not enough in the expected state; the caller rolls back.
+DROP FUNCTION IF EXISTS move_session_places(
+  uuid, uuid, smallint, integer, text, text, text, text, uuid, text, text, text);
 CREATE OR REPLACE FUNCTION move_session_places(
   p_org uuid, p_event uuid, p_zone smallint, p_quantity integer, p_verb text, p_session text, p_hold_type text,
-  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
+  p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_reason text DEFAULT NULL
 ) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
   v_now  timestamptz;
@@ -227,8 +232,8 @@ BEGIN
   IF NOT FOUND THEN
     RETURN false;
   END IF;
-  PERFORM record_zone_moves(p_org, p_event, p_zone, p_verb, v_now, p_actor, p_user, p_session, p_ip, p_agent, p_trace, NULL,
-    v_old, v_new, v_zone.version - cardinality(v_quantity), v_hold, v_quantity, v_type);
+  PERFORM record_zone_moves(p_org, p_event, p_zone, p_verb, v_now, p_actor, p_user, p_session, p_ip, p_agent, p_trace,
+    p_reason, v_old, v_new, v_zone.version - cardinality(v_quantity), v_hold, v_quantity, v_type);
   RETURN true;
 END $$;
 
