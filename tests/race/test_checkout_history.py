@@ -35,17 +35,17 @@ from tests.stage import Stage, stage
 
 T = TypeVar("T")
 
-EXAMPLES = 120
-STEPS = 30
+EXAMPLES = 60
+STEPS = 25
 SEATS = 4
 PLACES = 5
 UNLIMITED = 1_000
 
 buyers = st.sampled_from(["buyer-1", "buyer-2"])
-some_seats = st.lists(st.integers(0, SEATS - 1), unique=True, max_size=3)
+some_seats = st.lists(st.integers(0, SEATS - 1), unique=True, min_size=1, max_size=2)
 some_places = st.sampled_from([0, 0, 1, 2])
 one_of_many = st.integers(0, 30)
-minutes = st.sampled_from([1, 4, 5, 9, 10, 20, 30])
+minutes = st.sampled_from([1, 4, 5, 9, 10])
 
 SEEN = """
 SELECT z.sold, z.held - coalesce((
@@ -147,6 +147,7 @@ class History(RuleBasedStateMachine):
         seats = self.ask("GET", f"/api/events/{self.event_id}/seats", made.admin).json()["data"]
         self.seats: list[str] = [seat["id"] for seat in seats]
         self.tokens = {f"buyer-{n}": self.guest() for n in (1, 2)}
+        self.hold_and_check_out("buyer-1", [0], 2)
 
     def guest(self) -> dict[str, str]:
         answer = self.ask("POST", "/api/guest-tokens", {}, {"event_id": self.event_id})
@@ -286,6 +287,20 @@ class History(RuleBasedStateMachine):
             answer = self.world.run(tell(self.world.made, body))
             self.same(200, answer.status_code, answer.text)
 
+    @rule(which=one_of_many, paying=st.booleans(), swept=st.booleans(), rival=st.booleans())
+    def money_arrives_late(self, which: int, paying: bool, swept: bool, rival: bool) -> None:
+        """Everything has run out; perhaps somebody else was glad of a seat."""
+        session = self.session(which)
+        if session is None or not session.kept:
+            return
+        if paying:
+            self.act(which, "pay", "/pay", {"provider": "stripe"})
+        self.pass_time(30, swept, swept)
+        seats = [hold.seat for hold in session.kept if hold.seat is not None]
+        if rival and seats:
+            self.hold("buyer-2" if session.owner == "buyer-1" else "buyer-1", seats[:1], 0, False)
+        self.money_arrives(which, 0, False)
+
     @rule(which=one_of_many)
     def complete_by_hand(self, which: int) -> None:
         session = self.session(which)
@@ -314,7 +329,7 @@ class History(RuleBasedStateMachine):
         if sweep_holds:
             self.world.run(ExpireHolds(app.database).sweep(organization_id))
         if sweep_sessions:
-            self.world.run(ExpireCheckouts(app.database, app.catalogue).once())
+            self.world.run(ExpireCheckouts(app.database).once())
 
     # Comparing -------------------------------------------------------------------------------------------------------
     @invariant()
@@ -393,9 +408,8 @@ FRESH = " AND (s.held_until IS NULL OR s.held_until > holdfast_now())\n"
         ("convert_holds", "      AND s.state = 'held' AND s.hold_id = w.id" + FRESH, "      AND s.hold_id = w.id\n"),
         ("checkout_hold_end", "least(p_expires_at, p_now", "greatest(p_expires_at, p_now"),
         ("retime_holds", "held_until = CASE WHEN h.held_until IS NOT NULL THEN p_until END", "held_until = h.held_until"),
-        ("extend_hold", " AND h.checkout_id IS NULL", ""),
     ],
-    ids=["sells what is over", "holds outlive the session", "two clocks", "extends within a checkout"],
+    ids=["sells what is over", "holds outlive the session", "two clocks"],
 )
 def test_control_a_broken_function_is_found(database: TestDatabase, function: str, old: str, new: str) -> None:
     with world(database, changed(function, (old, new))) as w, pytest.raises(AssertionError):
