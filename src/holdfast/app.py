@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
 from holdfast.compat.booking_v2 import BookingV2
+from holdfast.gates.service import GatesService
 from holdfast.holds.best_available import BestAvailable
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.service import HoldsService
@@ -45,6 +46,7 @@ from holdfast.store.redis.wakeups import RedisWakeups
 from holdfast.store.redis.warm import Warm
 from holdfast.store.registry import Registry
 from holdfast.store.warm_writer import WarmWriter
+from holdfast.tickets.service import TicketsService
 from holdfast.webhooks.courier import Courier
 from holdfast.webhooks.service import WebhooksService
 from holdfast.workers.audit_isolation import AuditIsolation
@@ -154,6 +156,8 @@ class Application:
         accounts.on_config_change.append(catalogue.forget)
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
+        gates = GatesService(database, catalogue)
+        gates.on_attendance.append(occupancy.forget_attendance)
         seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
         holds = HoldsService(database, catalogue, combiner, registry, refusals, settings)
@@ -180,6 +184,8 @@ class Application:
             feed=feed,
             warm=warm,
             geometry=GeometryService(catalogue),
+            tickets=TicketsService(database, catalogue),
+            gates=gates,
             webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals), MeasureOrphans(registry, holds.orphans)] if serve else []

@@ -111,6 +111,8 @@ async def world(
         webhooks=unused,
         occupancy=unused,
         geometry=unused,
+        tickets=unused,
+        gates=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

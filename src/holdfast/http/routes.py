@@ -4,6 +4,7 @@ from litestar.types import ControllerRouterHandler
 
 from holdfast.http import (
     accounts,
+    admissions,
     best_available,
     booking_v2,
     geometry,
@@ -18,6 +19,7 @@ from holdfast.http import (
     seating,
     series,
     system,
+    tickets,
     webhooks,
 )
 
@@ -38,4 +40,6 @@ ROUTES: list[ControllerRouterHandler] = [
     *occupancy.ROUTES,
     *registry.ROUTES,
     *webhooks.ROUTES,
+    *tickets.ROUTES,
+    *admissions.ROUTES,
 ]

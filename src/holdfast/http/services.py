@@ -12,6 +12,7 @@ from holdfast.store.postgres.health import Health
 
 if TYPE_CHECKING:
     from holdfast.compat.booking_v2 import BookingV2
+    from holdfast.gates.service import GatesService
     from holdfast.holds.best_available import BestAvailable
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.store.catalogue import Catalogue
     from holdfast.store.feed import Feed
     from holdfast.store.redis.warm import Warm
+    from holdfast.tickets.service import TicketsService
     from holdfast.webhooks.service import WebhooksService
 
 
@@ -56,6 +58,8 @@ class Services:
     webhooks: "WebhooksService"
     occupancy: "OccupancyService"
     geometry: "GeometryService"
+    tickets: "TicketsService"
+    gates: "GatesService"
     feed: "Feed | None" = None
     warm: "Warm | None" = None
     health: Health = field(init=False)
