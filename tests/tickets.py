@@ -1,4 +1,4 @@
-"""Tickets for tests of what is done with them: sold directly in the database, with a completed checkout, as a sale leaves them."""
+"""Tickets for tests of what is done with them: sold directly, with a completed checkout, as a sale leaves them."""
 
 from typing import Any
 from uuid import UUID

@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from holdfast.seating.validate import parse_layout
 from holdfast.tickets.ticket import Entitlement
 from tests.factories import theatre_config
 
-LAYOUT = parse_layout(__import__("uuid").UUID(int=1), theatre_config(1, 2, ga_capacity=5))
+LAYOUT = parse_layout(UUID(int=1), theatre_config(1, 2, ga_capacity=5))
 FIRST, SECOND = date(2026, 5, 1), date(2026, 5, 2)
 
 

@@ -3,10 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
+from holdfast.accounts.principal import Role
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.stage import Stage, stage
@@ -55,12 +58,20 @@ class Gates:
         found: datetime = row["now"]
         return found
 
-    async def to_time(self, day_offset: int, hour: int, minute: int = 0) -> datetime:
-        """Moves the clock to that time (UTC) so many days after today."""
-        now = await self.now()
-        wanted = now.replace(hour=hour, minute=minute, second=0, microsecond=0) + timedelta(days=day_offset)
-        await self.made.advance_clock((wanted - now).total_seconds())
-        return wanted
+    async def to_time(self, day: str, hour: int = 19, minute: int = 30) -> None:
+        """Moves the clock to that time, UTC."""
+        wanted = datetime.fromisoformat(f"{day}T{hour:02}:{minute:02}:00+00:00")
+        await self.pass_time((wanted - await self.now()).total_seconds())
+
+    async def pass_time(self, seconds: float) -> None:
+        """Tokens do not last for years: everybody signs in again."""
+        await self.made.advance_clock(seconds)
+        first = self.made.first
+        issued = await self.made.app.services.accounts.issue_token(
+            first.organization_id, Role.ADMIN, user_id=first.admin_user_id
+        )
+        self.made.first = msgspec.structs.replace(first, admin_token=issued.token)
+        self.scanner = await self.made.member("scanner")
 
     async def attendance(self) -> dict[str, Any]:
         answer = await self.made.client.get(f"/api/events/{self.made.event_id}/attendance", headers=self.scanner)

@@ -4,7 +4,7 @@ from holdfast.kernel.errors import Conflict
 
 
 class ScanIdReused(Conflict):
-    """A scan's id is the gate's own word for one scan: where two share it, the second person would get the first's answer."""
+    """An id is one scan's: where two shared it, the second person would get the first's answer."""
 
     code = "scan_id_reused"
 

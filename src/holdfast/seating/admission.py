@@ -7,9 +7,9 @@ go by at the moment of a scan (time zone, end of the day, exit scans) counts fro
 import re
 from collections.abc import Collection
 from datetime import date, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import msgspec
 
@@ -81,7 +81,7 @@ def read_admission(problems: Problems, value: object, layout: Layout | None, day
 
 def admission_document(admission: Admission) -> dict[str, Any]:
     """What it says beyond the defaults, as an organiser would have sent it."""
-    document: dict[str, Any] = msgspec.to_builtins(admission)
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(admission))
     return document
 
 
@@ -146,21 +146,17 @@ def _read_timezone(problems: Problems, value: object) -> str:
     name = check_text(problems, "/admission/timezone", value, ZONE_CHARS)
     if name is None:
         return DEFAULT_ADMISSION.timezone
-    if not _is_timezone(name):
+    if name not in _timezones():
         said = f"{quoted(name)} is no time zone such as Europe/Berlin"
         problems.add("/admission/timezone", "unknown_timezone", said)
         return DEFAULT_ADMISSION.timezone
     return name
 
 
-@lru_cache(maxsize=1_000)
-def _is_timezone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError):  # unknown, a folder of zones, or a path that leads elsewhere
-        return False
-    # Case counts, though some file systems do not say so; `localtime` and the like are the machine's own.
-    return name == "UTC" or ("/" in name and name[0].isupper())
+@cache
+def _timezones() -> frozenset[str]:
+    """Those of places, and UTC; `localtime` and the like are the machine's own."""
+    return frozenset(name for name in available_timezones() if "/" in name or name == "UTC")
 
 
 def _read_time(problems: Problems, value: object) -> str:
