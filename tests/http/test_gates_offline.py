@@ -225,3 +225,21 @@ def test_attendance_follows_tickets_to_other_zone_numbers(database: TestDatabase
             assert await g.faults() == []
 
     run(main())
+
+
+def test_somebody_whose_ticket_is_moved_while_they_are_inside_is_counted_where_they_came_in(
+    database: TestDatabase,
+) -> None:
+    async def main() -> None:
+        async with gates(database, days=DAYS) as g:
+            await g.to_time(DAYS[0])
+            (ticket,) = await g.tickets(0)
+            assert await g.verdict(ticket_id=ticket) == ("admit", None)
+            await g.made.sql("UPDATE tickets SET zone_no = 1, ordinal = NULL WHERE id = $1", UUID(ticket))
+            assert await g.verdict(ticket_id=ticket) == ("admit", None)
+            assert [zone["present"] for zone in (await g.attendance())["days"][0]["zones"]] == [1, 0]
+            assert await g.verdict(ticket_id=ticket, direction="out") == ("admit", None)
+            assert await g.verdict(ticket_id=ticket) == ("admit", None)
+            assert [zone["present"] for zone in (await g.attendance())["days"][0]["zones"]] == [0, 1]
+
+    run(main())

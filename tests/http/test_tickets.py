@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 import segno
 from PIL import Image
 
+from holdfast.kernel.errors import TicketNotFound
 from holdfast.kernel.ids import new_id
 from holdfast.tickets.code import read_code
 from tests.conftest import TestDatabase
+from tests.factories import buyer_call
 from tests.http.client import bearer
 from tests.http.contents import user
 from tests.http.gate_ground import Gates, gates
@@ -91,6 +94,24 @@ def test_buyers_list_their_own_tickets_and_staff_an_events(database: TestDatabas
             for headers in (bearer(me.token), g.scanner):
                 assert (await made.client.get(path, headers=headers)).status_code == 403
             assert (await made.client.get(path, headers=made.admin, params={"status": "x"})).status_code == 400
+
+    run(main())
+
+
+def test_a_guest_sees_tickets_of_their_one_event_only(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with gates(database) as g:
+            guest, elsewhere = new_id(), UUID(await g.made.make_event())
+            (ticket,) = await g.tickets(0, user_id=guest)
+            tickets = g.made.app.services.tickets
+            here = buyer_call(g.made.first, guest, guest_event_id=UUID(g.made.event_id))
+            there = buyer_call(g.made.first, guest, guest_event_id=elsewhere)
+            assert str((await tickets.get(here, UUID(ticket))).id) == ticket
+            assert [str(t.id) for t in (await tickets.mine(here, None, None, 10)).items] == [ticket]
+            with pytest.raises(TicketNotFound):
+                await tickets.get(there, UUID(ticket))
+            for event_id in (None, UUID(g.made.event_id)):
+                assert (await tickets.mine(there, event_id, None, 10)).items == []
 
     run(main())
 

@@ -42,9 +42,10 @@ class TicketsService:
 
     async def mine(self, call: Call, event_id: UUID | None, before: UUID | None, limit: int) -> Part[TicketView]:
         """The caller's own, the newest first; none of an API key, which is nobody."""
-        user_id = call.principal.user_id
-        if user_id is None:
+        user_id, guest_of = call.principal.user_id, call.principal.guest_event_id
+        if user_id is None or (guest_of is not None and event_id not in (None, guest_of)):
             return Part([], None)
+        event_id = event_id or guest_of
         async with self._database.transaction(call.organization_id) as tx:
             found = await store.tickets_of_user(tx, call.organization_id, user_id, event_id, before, limit + 1)
             views = await ticket_views(tx, self._catalogue, call.organization_id, found)
