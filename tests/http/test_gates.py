@@ -181,6 +181,7 @@ def test_codes_that_are_none_are_refused_each_for_its_own_reason_and_written_dow
                 code + "A": "unreadable_code",
                 forged: "forged_code",
                 unknown: "unknown_key",
+                code.replace(read.signed.decode(), _resigned(code, k="a\0b")): "unreadable_code",
                 other: "other_organization",
                 await g.code(stranger): "other_event",
             }

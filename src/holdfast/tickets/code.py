@@ -99,7 +99,7 @@ def read_code(text: str) -> CodeRead | None:
         payload = msgspec.json.decode(raw, type=TicketPayload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    if msgspec.json.encode(payload) != raw:
+    if msgspec.json.encode(payload) != raw or not _KEY_ID.fullmatch(payload.k):
         return None
     return CodeRead(payload, f"{PREFIX}.{parts[1]}".encode(), signature)
 
@@ -124,6 +124,8 @@ def _signed_part(payload: TicketPayload) -> bytes:
 
 
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_KEY_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+"""Looked up before anything is verified: nothing else gets as far as the database."""
 
 
 def _written(raw: bytes) -> str:
