@@ -15,6 +15,7 @@ from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secre
 from holdfast.accounts.service import AccountsService
 from holdfast.checkout.service import CheckoutService
 from holdfast.compat.booking_v2 import BookingV2
+from holdfast.gates.service import GatesService
 from holdfast.holds.best_available import BestAvailable
 from holdfast.holds.combiner import Combiner
 from holdfast.holds.service import HoldsService
@@ -47,6 +48,7 @@ from holdfast.store.redis.wakeups import RedisWakeups
 from holdfast.store.redis.warm import Warm
 from holdfast.store.registry import Registry
 from holdfast.store.warm_writer import WarmWriter
+from holdfast.tickets.service import TicketsService
 from holdfast.webhooks.courier import Courier
 from holdfast.webhooks.service import WebhooksService
 from holdfast.workers.audit_isolation import AuditIsolation
@@ -158,6 +160,8 @@ class Application:
         accounts.on_config_change.append(catalogue.forget)
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
+        gates = GatesService(database, catalogue)
+        gates.on_attendance.append(occupancy.forget_attendance)
         seating = SeatingService(database, catalogue, settings)
         courier = Courier(private_targets=settings.webhook_private_targets)
         payments = PaymentsService(database, catalogue)
@@ -188,6 +192,8 @@ class Application:
             warm=warm,
             geometry=GeometryService(catalogue),
             payments=payments,
+            tickets=TicketsService(database, catalogue),
+            gates=gates,
             webhooks=WebhooksService(database, courier, overlap_s=settings.webhook_secret_overlap_s),
         )
         housekeeping: list[Duty] = [WriteRefusals(refusals), MeasureOrphans(registry, holds.orphans)] if serve else []

@@ -113,6 +113,8 @@ async def world(
         occupancy=unused,
         geometry=unused,
         payments=unused,
+        tickets=unused,
+        gates=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

@@ -12,6 +12,7 @@ from tests.factories import theatre_config
 from tests.http.client import bearer
 from tests.http.contents import contents
 from tests.stage import Stage, stage
+from tests.tickets import issue
 
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
 UNKNOWN_NUMBER = 2_000_000_000
@@ -35,6 +36,7 @@ class Ids:
     delivery: str
     series: str
     migration: str
+    ticket: str
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ OWN_EVENT: dict[str, Case] = {
     "a layout for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "layout_id": them.layout}),
     "a series for an event": lambda them, me: Asked("POST", "/api/events", {"name": "Mine", "series_id": them.series}),
     "a layout for a series": lambda them, me: Asked("POST", "/api/series", {"name": "Mine", "layout_id": them.layout}),
+    "a ticket at one's own gate": lambda them, me: Asked("GET", f"/api/tickets/{them.ticket}.png"),
     "another layout for a series": lambda them, me: Asked(
         "PATCH", f"/api/series/{me.series}", {"layout_id": them.layout}
     ),
@@ -216,6 +219,14 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("GET", "/api/holds/{hold_id}"): lambda them, me: Asked("GET", f"/api/holds/{them.hold}"),
     ("DELETE", "/api/holds/{hold_id}"): lambda them, me: Asked("DELETE", f"/api/holds/{them.hold}"),
     ("POST", "/api/holds/{hold_id}/extend"): lambda them, me: Asked("POST", f"/api/holds/{them.hold}/extend"),
+    ("GET", "/api/tickets/{ticket_id}"): lambda them, me: Asked("GET", f"/api/tickets/{them.ticket}"),
+    ("POST", "/api/tickets/{ticket_id}/reissue"): lambda them, me: Asked("POST", f"/api/tickets/{them.ticket}/reissue"),
+    ("GET", "/api/events/{event_id}/tickets"): of_event("GET", "/tickets"),
+    ("GET", "/api/events/{event_id}/attendance"): of_event("GET", "/attendance"),
+    ("GET", "/api/events/{event_id}/admissions"): of_event("GET", "/admissions"),
+    ("POST", "/api/events/{event_id}/admissions"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/admissions", {"ticket_id": them.ticket}
+    ),
     **{("POST", f"/api/private/v2.0/booking/{call}"): booking(call) for call in (
         "lock", "unlock", "sale", "directsale", "revertsale")},
     ("GET", "/api/private/v2.0/booking/state"): lambda them, me: Asked(
@@ -247,6 +258,9 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("POST", "/api/series"): Asked("POST", "/api/series", {"name": "Mine"}),
     ("GET", "/api/holds"): Asked("GET", "/api/holds"),
     ("GET", "/api/audit"): Asked("GET", "/api/audit"),
+    ("GET", "/api/tickets"): Asked("GET", "/api/tickets"),
+    ("GET", "/api/ticket-keys"): Asked("GET", "/api/ticket-keys"),
+    ("POST", "/api/ticket-keys/rotate"): Asked("POST", "/api/ticket-keys/rotate"),
 }
 # A tenant is shared by its organizations on purpose, and a guest has no organization before the answer.
 ELSEWHERE = {
@@ -260,6 +274,7 @@ FILTERS = (
     ("/api/holds", "event_id"),
     ("/api/layouts", "venue_id"),
     ("/api/events", "series_id"),
+    ("/api/tickets", "event_id"),
 )
 
 
@@ -289,6 +304,9 @@ async def furnish(made: Stage, name: str) -> Ids:
     series = await made.post("/api/series", {"name": f"{name} run", "layout_id": layout_id})
     await made.post(f"/api/layouts/{layout_id}/versions", {"config": theatre_config(2, 6, ga_capacity=10)})
     migration = await made.post(f"/api/events/{event}/migrations", {"layout_version": 2})
+    (ticket,) = await issue(made.app, made.first.organization_id, event, 9, attendee_name=f"{name} guest")
+    await made.post(f"/api/events/{event}/admissions", {"ticket_id": str(ticket), "gate": f"{name} gate"})
+    await made.client.get(f"/api/tickets/{ticket}", headers=made.admin)
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -302,6 +320,7 @@ async def furnish(made: Stage, name: str) -> Ids:
         delivery=delivery.json()["data"]["id"],
         series=series.json()["data"]["id"],
         migration=migration.json()["data"]["id"],
+        ticket=str(ticket),
     )
 
 
@@ -324,7 +343,8 @@ TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
-    "layout_migrations", "event_layout_changes",
+    "layout_migrations", "event_layout_changes", "checkouts", "tickets", "ticket_keys", "ticket_days", "zone_attendance",
+    "admissions",
 )  # fmt: skip
 
 
@@ -426,5 +446,25 @@ def test_an_organization_named_in_a_request_changes_nothing_about_whose_it_is(da
             assert made.status_code == 400
             key = {"X-API-Key": first.api_key, "X-Organization-ID": other}
             assert (await client.get("/api/events", headers=key)).status_code in (403, 404)
+
+    asyncio.run(main())
+
+
+def test_a_code_of_another_organization_is_refused_and_tells_nothing_of_it(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database, webhook_private_targets=True) as theirs:
+            them = await furnish(theirs, SECRET)
+            code = (await theirs.client.get(f"/api/tickets/{them.ticket}", headers=theirs.admin)).json()["data"]["code"]
+            first = await theirs.app.services.accounts.bootstrap("Mine")
+            made = Stage(theirs.client, theirs.app, database, first, "", [], [])
+            me = await furnish(made, "Mine")
+            for body, reason in (
+                ({"code": code}, "other_organization"),
+                ({"ticket_id": them.ticket}, "unknown_ticket"),
+            ):
+                answer = await made.post(f"/api/events/{me.event}/admissions", body)
+                data = answer.json()["data"]
+                assert (data["outcome"], data["reason"], data["ticket"]) == ("refuse", reason, None)
+                assert SECRET not in answer.text
 
     asyncio.run(main())

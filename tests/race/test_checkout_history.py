@@ -345,7 +345,9 @@ class History(RuleBasedStateMachine):
         for row in await self.world.sql(SESSIONS, event_id):
             session = known[row["id"]]
             self.same(self.model.standing(session), row["status"])
-            self.same((session.tickets, session.applied, session.applied), (row["tickets"], row["applied"], row["worth"]))
+            self.same(
+                (session.tickets, session.applied, session.applied), (row["tickets"], row["applied"], row["worth"])
+            )
             self.same(sorted(session.refunds), row["refunds"])
             self.same(0, row["unsettled"])
         for row in await self.world.sql(CLOCKS, event_id):
@@ -407,7 +409,11 @@ FRESH = " AND (s.held_until IS NULL OR s.held_until > holdfast_now())\n"
     [
         ("convert_holds", "      AND s.state = 'held' AND s.hold_id = w.id" + FRESH, "      AND s.hold_id = w.id\n"),
         ("checkout_hold_end", "least(p_expires_at, p_now", "greatest(p_expires_at, p_now"),
-        ("retime_holds", "held_until = CASE WHEN h.held_until IS NOT NULL THEN p_until END", "held_until = h.held_until"),
+        (
+            "retime_holds",
+            "held_until = CASE WHEN h.held_until IS NOT NULL THEN p_until END",
+            "held_until = h.held_until",
+        ),
     ],
     ids=["sells what is over", "holds outlive the session", "two clocks"],
 )

@@ -4,6 +4,7 @@ from litestar.types import ControllerRouterHandler
 
 from holdfast.http import (
     accounts,
+    admissions,
     best_available,
     booking_v2,
     checkouts,
@@ -20,6 +21,7 @@ from holdfast.http import (
     seating,
     series,
     system,
+    tickets,
     webhooks,
 )
 
@@ -42,4 +44,6 @@ ROUTES: list[ControllerRouterHandler] = [
     *registry.ROUTES,
     *webhooks.ROUTES,
     *payments.ROUTES,
+    *tickets.ROUTES,
+    *admissions.ROUTES,
 ]

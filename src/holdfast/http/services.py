@@ -13,6 +13,7 @@ from holdfast.store.postgres.health import Health
 if TYPE_CHECKING:
     from holdfast.checkout.service import CheckoutService
     from holdfast.compat.booking_v2 import BookingV2
+    from holdfast.gates.service import GatesService
     from holdfast.holds.best_available import BestAvailable
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.store.catalogue import Catalogue
     from holdfast.store.feed import Feed
     from holdfast.store.redis.warm import Warm
+    from holdfast.tickets.service import TicketsService
     from holdfast.webhooks.service import WebhooksService
 
 
@@ -60,6 +62,8 @@ class Services:
     occupancy: "OccupancyService"
     geometry: "GeometryService"
     payments: "PaymentsService"
+    tickets: "TicketsService"
+    gates: "GatesService"
     feed: "Feed | None" = None
     warm: "Warm | None" = None
     health: Health = field(init=False)

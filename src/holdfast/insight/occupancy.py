@@ -1,5 +1,6 @@
 """How full an event is: the counters laid beside the layout's capacity. Pure."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -47,6 +48,8 @@ class ZoneOccupancy(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     percents: Percents
     by_hold_type: dict[str, int]
+    live_attendees: int = 0
+    """Inside now, by the gates' scans."""
 
 
 class OccupancyAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +66,8 @@ class OccupancyAnswer(msgspec.Struct, frozen=True, kw_only=True):
     by_hold_type: dict[str, int]
     """Held places by hold type."""
     timestamp: datetime
+    live_attendees: int = 0
+    """Inside now, by the gates' scans of this day of the event."""
 
 
 class KeptOccupancy(msgspec.Struct, frozen=True):
@@ -144,6 +149,13 @@ def reckon(event_id: UUID, layout: Layout, counted: Counted) -> OccupancyAnswer:
         by_hold_type=_by_hold_type(counted.counts),
         timestamp=counted.at,
     )
+
+
+def with_attendees(occupancy: OccupancyAnswer, layout: Layout, present: Mapping[int, int]) -> OccupancyAnswer:
+    """`present`: people inside, by zone number."""
+    inside = {layout.zones[zone_no].id: people for zone_no, people in present.items()}
+    by_zone = [msgspec.structs.replace(zone, live_attendees=inside.get(zone.id, 0)) for zone in occupancy.by_zone]
+    return msgspec.structs.replace(occupancy, by_zone=by_zone, live_attendees=sum(present.values()))
 
 
 def _zone_occupancy(zone: Zone, counts: list[Count]) -> ZoneOccupancy:

@@ -25,6 +25,7 @@ from holdfast.insight.occupancy import (
     includes,
     past,
     reckon,
+    with_attendees,
 )
 from holdfast.kernel.errors import EventNotFound
 from holdfast.seating.answers import Part, part_of
@@ -32,11 +33,14 @@ from holdfast.seating.sight import may_see
 from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.lookups import LOOKUPS
+from holdfast.store.postgres.admissions import attendance
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.feed import News
 from holdfast.store.postgres.occupancy import list_snapshots, read_counted
 
 KEEP_S = 10.0
+ATTENDANCE_S = 1.0
+"""Scans at the gates are in no feed: what other processes admitted shows within this time, what this one did at once."""
 MAX_EVENTS = 5_000
 
 
@@ -70,11 +74,16 @@ class OccupancyService:
         self._newest_xid = 0
         self._told_without_xid_at = -KEEP_S
         self._tasks: set[asyncio.Task[None]] = set()
+        self._inside: dict[UUID, tuple[float, dict[int, int]]] = {}
+        """By event: when it was read, and people inside by zone number."""
 
     # Asking --------------------------------------------------------------------------------------------------
     async def occupancy(self, call: Call, event_id: UUID) -> OccupancyAnswer:
         """For everybody who may see the event."""
-        return await self.of_event(await self._seen_event(call, event_id))
+        view = await self._seen_event(call, event_id)
+        found = await self.of_event(view)
+        present = await self._present(view)
+        return with_attendees(found, view.layout, present) if any(present.values()) else found
 
     async def of_event(self, view: EventView) -> OccupancyAnswer:
         """The same for those who speak for the engine."""
@@ -120,6 +129,10 @@ class OccupancyService:
             known.warmed = False
             self._soon(self._drop_warm(self._warm, organization_id, event_id))
 
+    def forget_attendance(self, event_id: UUID) -> None:
+        """Somebody came or went."""
+        self._inside.pop(event_id, None)
+
     def learn(self, news: News) -> None:
         """What the change feed brings."""
         for message in news.messages:
@@ -144,6 +157,21 @@ class OccupancyService:
         if view is None or not may_see(call, view.id, view.status):
             raise EventNotFound
         return view
+
+    async def _present(self, view: EventView) -> dict[int, int]:
+        read_at = time.monotonic()
+        kept = self._inside.get(view.id)
+        if kept is not None and read_at - kept[0] < ATTENDANCE_S:
+            return kept[1]
+        async with self._database.transaction(view.organization_id) as tx:
+            today = view.admission.day_of(await tx.now())
+            counted = await attendance(tx, view.organization_id, view.id, today)
+        # A migration may have come between the view and the counts: whoever is in a zone the view lacks is left out.
+        present = {one.zone_no: one.present for one in counted if one.zone_no < len(view.layout.zones)}
+        if len(self._inside) >= MAX_EVENTS:
+            self._inside.clear()
+        self._inside[view.id] = (read_at, present)
+        return present
 
     def _known_of(self, view: EventView) -> _Known:
         key = (view.organization_id, view.id)

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.holds.lifecycle import SeatState
 from holdfast.seating.accessibility import kept_words
+from holdfast.seating.admission import Admission
 from holdfast.seating.event import Event, EventStatus
 from holdfast.seating.layout import AccessMode, Layout, Point, SeatCategory, Zone, ZoneType
 from holdfast.seating.overlay import OVERLAY_FIELDS, Overlay, ZoneOverride
@@ -86,6 +87,8 @@ class EventAnswer(msgspec.Struct, frozen=True, kw_only=True):
     disabled_zones: tuple[str, ...]
     zone_overrides: dict[str, ZoneOverride]
     pricing_zones: dict[str, PricingZone]
+    admission: Admission
+    """How its gates let people in. Fixed on a ticket when it is issued: a change counts for tickets issued from then on."""
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None

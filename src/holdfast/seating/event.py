@@ -17,7 +17,10 @@ from holdfast.kernel.errors import (
     OverrideNotPermitted,
 )
 from holdfast.kernel.ids import parse_id
-from holdfast.kernel.problems import DocumentInvalid, Problem, Problems, child, listing, quoted, type_name
+from holdfast.kernel.problems import DocumentInvalid, Problem, Problems, listing, quoted, type_name
+from holdfast.seating.admission import DEFAULT_ADMISSION, Admission, admission_document, read_admission
+from holdfast.seating.days import MAX_DAYS as MAX_DAYS
+from holdfast.seating.days import YEARS, read_days
 from holdfast.seating.layout import Layout
 from holdfast.seating.overlay import (
     NO_OVERLAY,
@@ -39,12 +42,11 @@ from holdfast.seating.policy import (
 )
 from holdfast.seating.prices import Price as Price
 from holdfast.seating.prices import read_prices
-from holdfast.seating.reading import Object, integer_fault, read_list, read_object, read_text
+from holdfast.seating.reading import Object, integer_fault, read_object, read_text
 from holdfast.seating.refusals import EventFrozen, SharedBySeries
 from holdfast.seating.validate import LayoutInvalid, parse_ga_zones
 
 NAME_CHARS = 200
-MAX_DAYS = 366
 MAX_VERSION = 2**31 - 1
 
 
@@ -87,6 +89,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     prices: tuple[Price, ...]
     overrides: dict[str, PolicyValue]
     overlay: Overlay = NO_OVERLAY
+    admission: Admission = DEFAULT_ADMISSION
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None
@@ -110,6 +113,7 @@ class EventContent(msgspec.Struct, frozen=True, kw_only=True):
     prices: tuple[Price, ...]
     overrides: dict[str, PolicyValue]
     overlay: Overlay = NO_OVERLAY
+    admission: Admission = DEFAULT_ADMISSION
 
 
 class LayoutReference(msgspec.Struct, frozen=True):
@@ -198,10 +202,22 @@ EVENT_FIELDS = (
     "overrides",
     "seating_overrides",
     "series_id",
+    "admission",
     *OVERLAY_FIELDS,
 )
 CHANGEABLE_ON_SALE = frozenset(
-    ("name", "sale_start", "sale_end", "days", "prices", "overrides", "seating_overrides", "currency", *OVERLAY_FIELDS)
+    (
+        "name",
+        "sale_start",
+        "sale_end",
+        "days",
+        "prices",
+        "overrides",
+        "seating_overrides",
+        "currency",
+        "admission",
+        *OVERLAY_FIELDS,
+    )
 )
 SHARED_BY_SERIES = (
     "layout_id",
@@ -243,13 +259,14 @@ def parse_event(raw: object, event_id: UUID, layout: Layout | None, latest_versi
     sale_end = _read_instant(problems, "/sale_end", source.get("sale_end"))
     if sale_start is not None and sale_end is not None and sale_start >= sale_end:
         problems.add("/sale_end", "empty_window", "the sale must end after it starts")
-    days = _read_days(problems, source.get("days"))
+    days = read_days(problems, "/days", source.get("days"))
     currency = _read_currency(problems, source.get("currency"))
     prices = read_prices(problems, source.get("prices"), layout or own_layout)
     if (source.get("prices") or source.get("pricing_zones")) and source.get("currency") is None:
         problems.add("/currency", "currency_required", "prices need a currency")
     overrides = _read_overrides(problems, source)
     overlay = read_overlay(problems, source, layout or own_layout)
+    admission = read_admission(problems, source.get("admission"), layout or own_layout, days)
     series_id = _read_series(problems, source.get("series_id"))
     if problems:
         raise EventInvalid(problems.listed())
@@ -270,6 +287,7 @@ def parse_event(raw: object, event_id: UUID, layout: Layout | None, latest_versi
         prices=prices,
         overrides=overrides,
         overlay=overlay,
+        admission=admission,
     )
 
 
@@ -287,6 +305,7 @@ def event_document(event: Event, own_zones: list[Any] | None) -> Object:
         "prices": msgspec.to_builtins(list(event.prices)),
         "overrides": event.overrides,
         "series_id": str(event.series_id) if event.series_id else None,
+        "admission": admission_document(event.admission) or None,
         **overlay_document(event.overlay),
     }
     return {field: value for field, value in said.items() if value is not None}
@@ -396,8 +415,6 @@ def _read_own_zones(problems: Problems, source: Object, event_id: UUID) -> tuple
 
 
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:?\d\d)", re.ASCII)
-_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_YEARS = range(1970, 9000)
 
 
 def _read_instant(problems: Problems, pointer: str, value: object) -> datetime | None:
@@ -412,42 +429,11 @@ def _read_instant(problems: Problems, pointer: str, value: object) -> datetime |
             instant = datetime.fromisoformat(value.upper())
         except ValueError:
             instant = None
-    if instant is None or instant.year not in _YEARS:
+    if instant is None or instant.year not in YEARS:
         said = f"{quoted(value)} is no time like 2026-05-01T19:30:00+02:00 (the zone is needed)"
         problems.add(pointer, "bad_time", said)
         return None
     return instant.astimezone(UTC)
-
-
-def _read_days(problems: Problems, value: object) -> tuple[date, ...]:
-    if value is None:
-        return ()
-    raw_days = read_list(problems, "/days", value) or []
-    if len(raw_days) > MAX_DAYS:
-        problems.add("/days", "too_many_days", f"at most {MAX_DAYS} days, not {len(raw_days)}")
-        return ()
-    days: set[date] = set()
-    for place, raw in enumerate(raw_days):
-        pointer = child("/days", place)
-        day = _day(raw)
-        if day is None:
-            said = f"{quoted(raw)} is no day like 2026-05-01"
-            problems.add(pointer, "bad_day" if isinstance(raw, str) else "wrong_type", said)
-        elif day in days:
-            problems.add(pointer, "duplicate_day", f"{day} is listed twice")
-        else:
-            days.add(day)
-    return tuple(sorted(days))
-
-
-def _day(raw: object) -> date | None:
-    if not isinstance(raw, str) or not _DAY.fullmatch(raw):
-        return None
-    try:
-        day = date.fromisoformat(raw)
-    except ValueError:
-        return None
-    return day if day.year in _YEARS else None
 
 
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.holds.hold_types import ResolvedHoldType
+from holdfast.seating.admission import DEFAULT_ADMISSION, Admission
 from holdfast.seating.event import ON_SALE, EventStatus, Price
 from holdfast.seating.layout import Layout, SeatCategory
 from holdfast.seating.overlay import NO_OVERLAY, Overlay
@@ -51,6 +52,7 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     overlay: Overlay = NO_OVERLAY
     series_id: UUID | None = None
     pressure: float = 0.0  # how hard it is being bought, where the policy lets that shorten holds
+    admission: Admission = DEFAULT_ADMISSION
 
     terms: dict[tuple[str | None, str, int], HoldTerms] = {}  # worked out as they are asked for
     opens: float = float("-inf")  # the sale window by this process's monotonic clock; see `with_window`

@@ -269,6 +269,7 @@ def make_view(
         overrides=overrides,
         overlay=event.overlay,
         series_id=event.series_id,
+        admission=event.admission,
         layout=effective_layout(layout, event.overlay),
         hold_types=read_hold_types(config.tenant_config, config.config),
         policy=policy,

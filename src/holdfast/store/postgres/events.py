@@ -5,20 +5,22 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.seating.admission import stored_admission
 from holdfast.seating.event import Event, EventContent, EventStatus
 from holdfast.seating.overlay import Overlay, stored_overlay
 from holdfast.store.postgres.database import Row, Transaction
 
 INSERT_EVENT = """
 INSERT INTO events (organization_id, id, name, layout_id, layout_version, own_zones, own_columns, sale_start, sale_end,
-  days, currency, prices, overrides, overlay, series_id, created_at, updated_at)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, t.now, t.now FROM (SELECT holdfast_now() AS now) t
+  days, currency, prices, overrides, overlay, admission, series_id, created_at, updated_at)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, t.now, t.now
+FROM (SELECT holdfast_now() AS now) t
 RETURNING *
 """
 UPDATE_EVENT = """
 UPDATE events SET name = $3, layout_id = $4, layout_version = $5, own_zones = $6, own_columns = $7, sale_start = $8,
   sale_end = $9, days = $10, currency = $11, prices = $12, overrides = $13, overlay = $14,
-  updated_at = holdfast_now()
+  admission = $15, updated_at = holdfast_now()
 WHERE organization_id = $1 AND id = $2
 RETURNING *
 """
@@ -80,6 +82,7 @@ def read_event(row: Row) -> Event:
             "prices": msgspec.json.decode(row["prices"]),
             "overrides": msgspec.json.decode(row["overrides"]),
             "overlay": stored_overlay(row["overlay"]),
+            "admission": stored_admission(row["admission"]),
         },
         Event,
         strict=True,
@@ -132,6 +135,7 @@ def _values(content: EventContent) -> tuple[Any, ...]:
         _json(content.prices),
         _json(content.overrides),
         _json(content.overlay),
+        _json(content.admission),
     )
 
 
