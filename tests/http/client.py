@@ -102,6 +102,8 @@ async def world(
         holds=unused,
         best=unused,
         booking=unused,
+        box_office=unused,
+        returns=unused,
         insight=unused,
         refusals=unused,
         catalogue=unused,

@@ -11,6 +11,7 @@ from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.health import Health
 
 if TYPE_CHECKING:
+    from holdfast.checkout.box_office import BoxOffice
     from holdfast.compat.booking_v2 import BookingV2
     from holdfast.holds.best_available import BestAvailable
     from holdfast.holds.service import HoldsService
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.store.catalogue import Catalogue
     from holdfast.store.feed import Feed
     from holdfast.store.redis.warm import Warm
+    from holdfast.tickets.returns_service import ReturnsService
     from holdfast.webhooks.service import WebhooksService
 
 
@@ -47,6 +49,8 @@ class Services:
     holds: "HoldsService"
     best: "BestAvailable"
     booking: "BookingV2"
+    box_office: "BoxOffice"
+    returns: "ReturnsService"
     insight: "InsightService"
     refusals: "RefusalAudit"
     catalogue: "Catalogue"

@@ -219,3 +219,18 @@ class ReservationFailed(Refusal):
     """The database could not decide after every retry; nothing was changed."""
 
     code = "seat_reservation_failed"
+
+
+# Checkouts and tickets ------------------------------------------------------------------------------------------
+class CheckoutNotFound(NotFound):
+    code = "checkout_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such checkout.")
+
+
+class TicketNotFound(NotFound):
+    code = "ticket_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such ticket.")
