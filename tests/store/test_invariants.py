@@ -335,8 +335,8 @@ def test_sabotage_in_the_database_is_found(database: TestDatabase, sabotage: str
 
 CHECKOUT = """
 INSERT INTO checkouts (organization_id, id, event_id, status, source, actor, expires_at, created_at)
-SELECT organization_id, $1, id, $2::text::checkout_status, 'web', 'CUSTOMER', holdfast_now() + interval '1 hour', holdfast_now()
-FROM events
+SELECT organization_id, $1, id, $2::text::checkout_status, 'web', 'CUSTOMER', holdfast_now() + interval '1 hour',
+  holdfast_now() FROM events
 """
 LINE = """
 INSERT INTO checkout_lines (organization_id, checkout_id, hold_id, quantity, payment_required, added_at)
@@ -348,7 +348,8 @@ SELECT organization_id, gen_random_uuid(), event_id, $1, ordinal, zone_no, '{}',
 WHERE state = $2::text::seat_state LIMIT 1
 """
 PAYMENT = """
-INSERT INTO payments (organization_id, id, checkout_id, event_id, provider, reference, status, actor, created_at, received_at)
+INSERT INTO payments (organization_id, id, checkout_id, event_id, provider, reference, status, actor, created_at,
+  received_at)
 SELECT organization_id, gen_random_uuid(), id, event_id, 'manual', 'x', 'received', 'API', now(),
   holdfast_now() - make_interval(secs => $1) FROM checkouts
 """

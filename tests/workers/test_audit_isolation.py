@@ -39,7 +39,8 @@ SCANNED = (
     SELECT organization_id, id, event_id, '2030-01-01', now() FROM tickets WHERE id = $1""",
     """INSERT INTO zone_attendance (organization_id, event_id, day, zone_no)
     SELECT organization_id, event_id, '2030-01-01', zone_no FROM tickets WHERE id = $1""",
-    """INSERT INTO admissions (organization_id, event_id, scan_id, ticket_id, direction, outcome, source, scanned_at, at, actor)
+    """INSERT INTO admissions (organization_id, event_id, scan_id, ticket_id, direction, outcome, source, scanned_at,
+      at, actor)
     SELECT organization_id, event_id, gen_random_uuid(), id, 'in', 'admit', 'api', now(), now(), 'API' FROM tickets
     WHERE id = $1""",
 )
