@@ -114,6 +114,12 @@ def test_what_cannot_be_sold_over_the_counter_is_refused_and_changes_nothing(dat
                 "wrong_amount",
                 8000,
             ),
+            (
+                {"numbers": [5], "holdType": "TILL", "payment_reference": "x", "amount_minor": 8001},
+                409,
+                "wrong_amount",
+                8000,
+            ),
             ({"numbers": [5], "holdType": "TILL", "payment_reference": "used"}, 409, "payment_reference_used", ""),
             (
                 {"numbers": [5], "holdType": "TILL", "payment_reference": ""},

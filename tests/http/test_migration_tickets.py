@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.http.box_office_ground import everything, exchange, faults, house, revert, sold, ticket_row
@@ -141,5 +143,34 @@ def test_attendance_is_deleted_by_nobody_but_a_migration(database: TestDatabase)
         async with made.app.database.transaction(made.first.organization_id) as tx:
             await tx.execute("DELETE FROM zone_attendance")
         assert await attendance(made) == {0: (1, 1)}
+
+    run(database, test)
+
+
+def test_who_sells_or_exchanges_as_the_layout_changes_gets_the_seat_they_named(
+    database: TestDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(made: Stage) -> None:
+        (ticket,) = await sold(made, 15)
+        catalogue = made.app.catalogue
+        before = await catalogue.fresh_event(made.first.organization_id, UUID(made.event_id))
+        planned = await plan(made, await add_version(made, turned()))
+        assert (await apply(made, planned["id"])).status_code == 200
+        fresh = catalogue.fresh_event
+        looks: list[bool] = []
+
+        async def late(organization_id: UUID, event_id: UUID) -> Any:
+            """What was read is the version before, once."""
+            looks.append(True)
+            return before if len(looks) % 2 else await fresh(organization_id, event_id)
+
+        monkeypatch.setattr(catalogue, "fresh_event", late)
+        assert (await exchange(made, ticket, 25)).json()["data"]["to"]["seat"]["seat_id"] == "C-6"
+        (other,) = await sold(made, 16)
+        assert len(looks) == 4
+        seats = {seat["ordinal"]: name for name, seat in (await inventory(made)).items()}
+        rows = [await ticket_row(made, one) for one in (ticket, other)]
+        assert [seats[row["ordinal"]] for row in rows] == ["C-6", "B-7"]
+        assert await faults(made) == []
 
     run(database, test)
