@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
+from holdfast.checkout.box_office import BoxOffice
 from holdfast.checkout.service import CheckoutService
 from holdfast.compat.booking_v2 import BookingV2
 from holdfast.gates.service import GatesService
@@ -48,6 +49,7 @@ from holdfast.store.redis.wakeups import RedisWakeups
 from holdfast.store.redis.warm import Warm
 from holdfast.store.registry import Registry
 from holdfast.store.warm_writer import WarmWriter
+from holdfast.tickets.returns_service import ReturnsService
 from holdfast.tickets.service import TicketsService
 from holdfast.webhooks.courier import Courier
 from holdfast.webhooks.service import WebhooksService
@@ -180,6 +182,8 @@ class Application:
             best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             checkouts=CheckoutService(database, catalogue, settings),
+            box_office=BoxOffice(database, catalogue, settings.bulk_seats_max),
+            returns=ReturnsService(database, catalogue),
             insight=InsightService(database, catalogue),
             authenticator=Authenticator(accounts),
             refusals=refusals,

@@ -103,6 +103,8 @@ async def world(
         best=unused,
         booking=unused,
         checkouts=unused,
+        box_office=unused,
+        returns=unused,
         insight=unused,
         refusals=unused,
         catalogue=unused,

@@ -12,7 +12,6 @@ from tests.factories import theatre_config
 from tests.http.client import bearer
 from tests.http.contents import contents
 from tests.stage import Stage, stage
-from tests.tickets import issue
 
 UNKNOWN = "00000000-0000-7000-8000-000000000000"
 UNKNOWN_NUMBER = 2_000_000_000
@@ -78,6 +77,19 @@ OWN_EVENT: dict[str, Case] = {
     ),
     "places to block": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/zones/{them.zone}/block", {"quantity": 1, "reason": "x"}
+    ),
+    "a seat to sell": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/sales", {"seats": [me.seat, them.seat], "holdType": "TILL"}
+    ),
+    "places to sell": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/sales", {"ga": [{"zone_id": them.zone, "quantity": 1}], "holdType": "TILL"}
+    ),
+    "tickets to revert": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/tickets/revert", {"ticket_ids": [me.ticket, them.ticket], "reason": "x"}
+    ),
+    "a seat to exchange for": lambda them, me: Asked("POST", f"/api/tickets/{me.ticket}/exchange", {"seat": them.seat}),
+    "a zone to exchange for": lambda them, me: Asked(
+        "POST", f"/api/tickets/{me.ticket}/exchange", {"zone_id": them.zone}
     ),
     "a migration of one's own event": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/migrations/{them.migration}/apply"
@@ -216,6 +228,18 @@ WITH_ID: dict[tuple[str, str], Case] = {
         f"/api/events/{them.event}/holds/move",
         {"moves": [{"hold_id": them.hold, "seat": them.seat}]},
     ),
+    ("POST", "/api/events/{event_id}/sales"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/sales", {"seats": [them.seat], "holdType": "TILL"}
+    ),
+    ("POST", "/api/events/{event_id}/tickets/revert"): lambda them, me: Asked(
+        "POST", f"/api/events/{them.event}/tickets/revert", {"ticket_ids": [them.ticket], "reason": "x"}
+    ),
+    ("POST", "/api/tickets/{ticket_id}/revert"): lambda them, me: Asked(
+        "POST", f"/api/tickets/{them.ticket}/revert", {"reason": "x"}
+    ),
+    ("POST", "/api/tickets/{ticket_id}/exchange"): lambda them, me: Asked(
+        "POST", f"/api/tickets/{them.ticket}/exchange", {"seat": me.seat}
+    ),
     ("GET", "/api/holds/{hold_id}"): lambda them, me: Asked("GET", f"/api/holds/{them.hold}"),
     ("DELETE", "/api/holds/{hold_id}"): lambda them, me: Asked("DELETE", f"/api/holds/{them.hold}"),
     ("POST", "/api/holds/{hold_id}/extend"): lambda them, me: Asked("POST", f"/api/holds/{them.hold}/extend"),
@@ -283,6 +307,9 @@ async def routes_of(client: httpx.AsyncClient) -> set[tuple[str, str]]:
     return {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
 
 
+TILL = {"validStates": ["SOLD"], "skipLockedState": True, "paymentRequired": False}
+
+
 async def furnish(made: Stage, name: str) -> Ids:
     """An organization with one of everything, its ids."""
     venue = (await made.post("/api/venues", {"name": f"{name} hall"})).json()["data"]["id"]
@@ -292,10 +319,14 @@ async def furnish(made: Stage, name: str) -> Ids:
     layout_id = layout.json()["data"]["id"]
     event = (await made.post("/api/events", {"name": f"{name} night", "layout_id": layout_id})).json()["data"]["id"]
     await made.post(f"/api/events/{event}/status", {"status": "published"})
-    await made.post("/api/organizations/config", {"holdTypes": {f"{name.upper()}_HOLD": {}}})
+    await made.post("/api/organizations/config", {"holdTypes": {f"{name.upper()}_HOLD": {}, "TILL": TILL}})
     seats = (await made.client.get(f"/api/events/{event}/seats", headers=made.admin)).json()["data"]
     zones = (await made.client.get(f"/api/events/{event}/zones", headers=made.admin)).json()["data"]
     hold = await made.client.post(f"/api/events/{event}/seats/{seats[3]['id']}/reserve", headers=made.admin)
+    guest = [{"name": f"{name} guest"}]
+    sold = {"seats": [seats[4]["id"]], "holdType": "TILL", "attendees": guest}
+    sale = await made.post(f"/api/events/{event}/sales", sold)
+    ticket = sale.json()["data"]["tickets"][0]["id"]
     user = await made.post("/api/users", {"display_name": f"{name} person"})
     key = await made.post("/api/api-keys", {"name": f"{name} key"})
     endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
@@ -304,8 +335,7 @@ async def furnish(made: Stage, name: str) -> Ids:
     series = await made.post("/api/series", {"name": f"{name} run", "layout_id": layout_id})
     await made.post(f"/api/layouts/{layout_id}/versions", {"config": theatre_config(2, 6, ga_capacity=10)})
     migration = await made.post(f"/api/events/{event}/migrations", {"layout_version": 2})
-    (ticket,) = await issue(made.app, made.first.organization_id, event, 9, attendee_name=f"{name} guest")
-    await made.post(f"/api/events/{event}/admissions", {"ticket_id": str(ticket), "gate": f"{name} gate"})
+    await made.post(f"/api/events/{event}/admissions", {"ticket_id": ticket, "gate": f"{name} gate"})
     await made.client.get(f"/api/tickets/{ticket}", headers=made.admin)
     return Ids(
         event=event,
@@ -320,7 +350,7 @@ async def furnish(made: Stage, name: str) -> Ids:
         delivery=delivery.json()["data"]["id"],
         series=series.json()["data"]["id"],
         migration=migration.json()["data"]["id"],
-        ticket=str(ticket),
+        ticket=ticket,
     )
 
 
@@ -343,8 +373,8 @@ TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
-    "layout_migrations", "event_layout_changes", "checkouts", "tickets", "ticket_keys", "ticket_days", "zone_attendance",
-    "admissions",
+    "layout_migrations", "event_layout_changes", "checkouts", "checkout_lines", "payments", "refunds", "tickets",
+    "ticket_keys", "ticket_days", "zone_attendance", "admissions",
 )  # fmt: skip
 
 

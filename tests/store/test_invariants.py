@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -15,9 +16,10 @@ from holdfast.commands.operator import operator_call
 from holdfast.compat.booking_v2 import GroupRef, SeatRef, StateSelection
 from holdfast.holds.lifecycle import LogRow, SeatState, Verb
 from holdfast.holds.plan import HoldsAsked, PlacesAsked
-from holdfast.insight.event_facts import EventFacts, HoldFact, SeatFact, ZoneFact
-from holdfast.insight.invariants import Invariant, check_event, judge
+from holdfast.insight.event_facts import CheckoutFact, EventFacts, HoldFact, LineFact, SeatFact, TicketFact, ZoneFact
+from holdfast.insight.invariants import check_event, judge
 from holdfast.insight.occupancy import Count
+from holdfast.insight.verdict import Invariant
 from holdfast.kernel.errors import EventNotFound
 from holdfast.seating.event import EventStatus
 from holdfast.settings import Settings
@@ -31,6 +33,10 @@ COUNTERS = "counters equal live holds and sales, within capacity"
 OCCUPANCY = "occupancy equals what is held, sold and blocked"
 ONE_HOLD = "no seat has two active holds"
 AGREE = "holds and seats agree"
+TICKETS = "every valid ticket stands on a sale of its own"
+COMPLETED = "a completed checkout has a ticket for each place"
+TOGETHER = "holds end with the checkout they are in"
+MONEY = "money that was received has bought tickets or is due back"
 
 A, B, C, D = (UUID(int=n) for n in range(1, 5))
 UNTIL = datetime(2030, 1, 1, tzinfo=UTC)
@@ -75,6 +81,9 @@ def sound() -> EventFacts:
             Count(1, SeatState.HELD, "CART", 3),
             Count(1, SeatState.SOLD, "", 2),
         ],
+        tickets=[TicketFact(B, 1, 0), TicketFact(C, None, 1), TicketFact(D, None, 1)],
+        completed=[CheckoutFact(A, 3, 3)],
+        lines=[LineFact(B, A, UNTIL, UNTIL, False), LineFact(C, D, UNTIL + timedelta(minutes=1), UNTIL, True)],
         acknowledged=4,
     )
 
@@ -91,7 +100,7 @@ def with_seat(ordinal: int, **changes: object) -> EventFacts:
 
 def test_a_sound_event_breaks_nothing() -> None:
     assert broken(sound()) == set()
-    assert len(judge(sound())) == 7
+    assert len(judge(sound())) == 11
 
 
 def test_a_seat_held_while_it_is_held_is_found() -> None:
@@ -189,6 +198,49 @@ def test_a_hold_that_ends_at_another_time_than_its_seat_is_found() -> None:
     assert broken(with_seat(0, held_until=UNTIL + timedelta(seconds=1))) == {AGREE}
 
 
+@pytest.mark.parametrize(
+    "ticket",
+    [
+        TicketFact(A, 1, 0),  # a second one for the sold seat
+        TicketFact(A, 0, 0),  # the seat is held
+        TicketFact(A, 3, 0),  # free
+        TicketFact(A, 9, 0),  # not there
+        TicketFact(A, None, 1),  # a third one for two sold places
+        TicketFact(A, None, 0),  # no counted zone
+    ],
+)
+def test_a_ticket_for_what_was_not_sold_is_found(ticket: TicketFact) -> None:
+    facts = sound()
+    assert broken(msgspec.structs.replace(facts, tickets=[*facts.tickets, ticket])) == {TICKETS}
+
+
+def test_a_ticket_in_another_zone_than_its_seat_is_found() -> None:
+    assert broken(msgspec.structs.replace(sound(), tickets=[TicketFact(B, 1, 1)])) == {TICKETS}
+
+
+def test_a_ticket_on_a_blocked_seat_is_sound_only_if_the_seat_was_sold() -> None:
+    blocked = with_seat(1, state=SeatState.BLOCKED, sold=True)
+    assert TICKETS not in broken(blocked)
+    assert TICKETS in broken(with_seat(1, state=SeatState.BLOCKED))
+
+
+@pytest.mark.parametrize("tickets", [2, 4])
+def test_a_completed_checkout_with_too_few_or_too_many_tickets_is_found(tickets: int) -> None:
+    assert broken(msgspec.structs.replace(sound(), completed=[CheckoutFact(A, 3, tickets)])) == {COMPLETED}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "heartbeat", "ok"), [(1, False, False), (-1, False, False), (1, True, False), (-1, True, True)]
+)
+def test_a_hold_that_ends_at_another_time_than_its_checkout_is_found(seconds: int, heartbeat: bool, ok: bool) -> None:
+    line = LineFact(B, A, UNTIL, UNTIL + timedelta(seconds=seconds), heartbeat)
+    assert broken(msgspec.structs.replace(sound(), lines=[line])) == (set() if ok else {TOGETHER})
+
+
+def test_money_that_waits_is_found() -> None:
+    assert broken(msgspec.structs.replace(sound(), unsettled=[A])) == {MONEY}
+
+
 def test_a_detail_names_a_few_offenders_and_counts_the_rest() -> None:
     report = judge(msgspec.structs.replace(sound(), unknown_holds=[uuid4() for _ in range(10)]))
     detail = next(invariant.detail for invariant in report if not invariant.ok)
@@ -275,6 +327,55 @@ def test_sabotage_in_the_database_is_found(database: TestDatabase, sabotage: str
         application, organization_id, event_id, _ = scene
         owner = await asyncpg.connect(database.owner)
         await owner.execute(sabotage)
+        await owner.close()
+        assert faults(await check_event(application.database, organization_id, event_id)) == found
+
+    play(database, then)
+
+
+CHECKOUT = """
+INSERT INTO checkouts (organization_id, id, event_id, status, source, actor, expires_at, created_at)
+SELECT organization_id, $1, id, $2::text::checkout_status, 'web', 'CUSTOMER', holdfast_now() + interval '1 hour',
+  holdfast_now() FROM events
+"""
+LINE = """
+INSERT INTO checkout_lines (organization_id, checkout_id, hold_id, quantity, payment_required, added_at)
+SELECT organization_id, $1, id, quantity, true, holdfast_now() FROM holds WHERE status = 'active' AND quantity = 1 LIMIT 1
+"""
+TICKET = """
+INSERT INTO tickets (organization_id, id, event_id, checkout_id, ordinal, zone_no, valid_days, entitlement, issued_at)
+SELECT organization_id, gen_random_uuid(), event_id, $1, ordinal, zone_no, '{}', 'single_entry', now() FROM event_seats
+WHERE state = $2::text::seat_state LIMIT 1
+"""
+PAYMENT = """
+INSERT INTO payments (organization_id, id, checkout_id, event_id, provider, reference, status, actor, created_at,
+  received_at)
+SELECT organization_id, gen_random_uuid(), id, event_id, 'manual', 'x', 'received', 'API', now(),
+  holdfast_now() - make_interval(secs => $1) FROM checkouts
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "found"),
+    [
+        ([(CHECKOUT, A, "completed"), (TICKET, A, "sold")], set()),
+        ([(CHECKOUT, A, "completed"), (TICKET, A, "held")], {TICKETS}),
+        ([(CHECKOUT, A, "completed"), (LINE, A)], {COMPLETED}),
+        ([(CHECKOUT, A, "completed"), (LINE, A), (TICKET, A, "sold")], set()),
+        ([(CHECKOUT, A, "open"), (LINE, A)], {TOGETHER}),
+        ([(CHECKOUT, A, "expired"), (LINE, A)], set()),
+        ([(CHECKOUT, A, "completed"), (PAYMENT, 50.0)], set()),
+        ([(CHECKOUT, A, "completed"), (PAYMENT, 70.0)], {MONEY}),
+    ],
+)
+def test_tickets_checkouts_and_money_are_read_from_the_database(
+    database: TestDatabase, statements: list[tuple[Any, ...]], found: set[str]
+) -> None:
+    async def then(scene: Scene) -> None:
+        application, organization_id, event_id, _ = scene
+        owner = await asyncpg.connect(database.owner)
+        for statement, *args in statements:
+            await owner.execute(statement, *args)
         await owner.close()
         assert faults(await check_event(application.database, organization_id, event_id)) == found
 

@@ -17,6 +17,7 @@ import pytest
 import structlog
 from prometheus_client import REGISTRY
 
+from holdfast.checkout.direct_sale import SaleAsked
 from holdfast.logs import configure_logs
 from holdfast.store.postgres.isolation import BY_EVENT, REFERENCES, Finding
 from holdfast.store.redis.warm import Warm
@@ -32,6 +33,17 @@ from tests.factories import PublishedEvent, make_organization, make_published_ev
 from tests.race.ground import Ground, ground, selection
 
 HALL = theatre_config(2, 10, ga_capacity=50)
+TILL = {"validStates": ["SOLD"], "skipLockedState": True, "paymentRequired": True}
+SCANNED = (
+    """INSERT INTO ticket_days (organization_id, ticket_id, event_id, day, last_scan_at)
+    SELECT organization_id, id, event_id, '2030-01-01', now() FROM tickets WHERE id = $1""",
+    """INSERT INTO zone_attendance (organization_id, event_id, day, zone_no)
+    SELECT organization_id, event_id, '2030-01-01', zone_no FROM tickets WHERE id = $1""",
+    """INSERT INTO admissions (organization_id, event_id, scan_id, ticket_id, direction, outcome, source, scanned_at,
+      at, actor)
+    SELECT organization_id, event_id, gen_random_uuid(), id, 'in', 'admit', 'api', now(), now(), 'API' FROM tickets
+    WHERE id = $1""",
+)
 
 
 @dataclass
@@ -71,6 +83,12 @@ async def furnish(g: Ground, event: PublishedEvent) -> None:
     booking = app.services.booking
     assert await booking.lock(call, event.id, selection([5, 6]))
     assert await booking.sale(call, event.id, selection([5]))
+    await app.services.accounts.store_organization_config(call, {"holdTypes": {"TILL": TILL}})
+    asked = SaleAsked(seats=(event.seats[12],), hold_type="TILL", payment_reference="till 1")
+    sale = await app.services.box_office.sell(call, event.id, asked)
+    await app.services.returns.revert(call, sale.tickets[0].id, "ill")
+    for statement in SCANNED:
+        await g.sql(statement, sale.tickets[0].id)
     courier = Courier(private_targets=True)
     service = WebhooksService(app.database, courier)
     endpoint = await service.create(call, NewEndpoint(url="http://127.0.0.1:1025/"))
@@ -164,8 +182,33 @@ PLANTED = {
         INSERT INTO series (organization_id, id, name, layout_id, layout_version)
         VALUES (:me, :hold, 'Run', (SELECT id FROM layouts WHERE organization_id <> :me), 1)""",
 }
-ALSO = {"holds.event_id": {"seat_state_events.hold_id"}}
-"""A hold that is moved elsewhere is also missed by the log of where it was."""
+PLANTED |= {
+    "holds.checkout_id": moved("holds", "checkout_id = :hold"),
+    "checkouts.event_id": moved("checkouts", "event_id = :event"),
+    "checkouts.payment_id": moved("checkouts", "payment_id = :hold"),
+    "checkout_lines.checkout_id": """
+        INSERT INTO checkout_lines (organization_id, checkout_id, hold_id, quantity, payment_required, added_at)
+        SELECT :me, :hold, id, 1, true, now() FROM holds WHERE organization_id = :me LIMIT 1""",
+    "checkout_lines.hold_id": """
+        INSERT INTO checkout_lines (organization_id, checkout_id, hold_id, quantity, payment_required, added_at)
+        SELECT :me, id, :hold, 1, true, now() FROM checkouts WHERE organization_id = :me""",
+    "payments.event_id": moved("payments", "event_id = :event"),
+    "payments.checkout_id": moved("payments", "checkout_id = :hold"),
+    "refunds.event_id": moved("refunds", "event_id = :event"),
+    "refunds.checkout_id": moved("refunds", "checkout_id = :hold"),
+    "refunds.payment_id": moved("refunds", "payment_id = :hold"),
+    "refunds.ticket_id": moved("refunds", "ticket_id = :hold"),
+    "tickets.event_id": moved("tickets", "event_id = :event"),
+    "tickets.checkout_id": moved("tickets", "checkout_id = :hold"),
+    "tickets.hold_id": moved("tickets", "hold_id = :hold"),
+    "ticket_days.event_id": moved("ticket_days", "event_id = :event"),
+    "ticket_days.ticket_id": moved("ticket_days", "ticket_id = :hold"),
+    "zone_attendance.event_id": moved("zone_attendance", "event_id = :event"),
+    "admissions.event_id": moved("admissions", "event_id = :event"),
+    "admissions.ticket_id": moved("admissions", "ticket_id = :hold"),
+}
+ALSO = {"holds.event_id": {"seat_state_events.hold_id"}, "tickets.event_id": {"admissions.ticket_id"}}
+"""A hold that is moved elsewhere is also missed by the log of where it was, and a ticket by the log of its scans."""
 
 
 @pytest.mark.parametrize("where", sorted(PLANTED))
@@ -183,7 +226,7 @@ def test_a_reference_into_another_organization_is_found(database: TestDatabase, 
 
 def test_every_column_that_names_an_event_is_looked_at_and_every_search_is_tried_here(database: TestDatabase) -> None:
     searched = {f"{table}.event_id" for table in BY_EVENT} | {f"{table}.{column}" for table, column, _ in REFERENCES}
-    assert searched | {"event_seats.hold_id", "seat_state_events.hold_id"} == set(PLANTED)
+    assert searched | {"event_seats.hold_id", "seat_state_events.hold_id", "admissions.ticket_id"} == set(PLANTED)
 
     async def named() -> set[str]:
         owner = await asyncpg.connect(database.owner)

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from holdfast.commands.options import Data, Json, Organization, fail, id_of, print_json, settings_for
 from holdfast.deployment import deployed
-from holdfast.insight.invariants import Invariant, check_event
+from holdfast.insight.invariants import check_event
+from holdfast.insight.verdict import Invariant
 from holdfast.settings import Settings
 from holdfast.simulation.buyer import RUSH, Crowd, run_crowd
 from holdfast.simulation.client import Client, ServerAway, is_local

@@ -2,6 +2,10 @@
 
 Seats and GA zones are named by the inventory's integers. The session is the owner: another session cannot unlock or sell
 what it locked. Each call applies to everything it names or to nothing, and answers true or false.
+
+Its callers have tickets of their own: what is sold here gets none of ours. Where one of ours stands on a seat whose sale is
+reverted here, it is voided; counted places that tickets of ours are for are not taken back, nor is anything touched that is
+in a checkout.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +39,7 @@ from holdfast.seating.event import EventStatus
 from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.postgres import booking as store
-from holdfast.store.postgres.accessibility import Asker, audit_accessible, companion_rows
+from holdfast.store.postgres.accessibility import asker_of, audit_accessible, companion_rows
 from holdfast.store.postgres.database import Database, Transaction
 from holdfast.store.postgres.events import layout_version
 from holdfast.store.postgres.holds import hold_whole
@@ -168,7 +172,7 @@ class BookingV2:
                 raise NotInExpectedState("not in the expected state")
             terms = plan_accessible(view, call, chosen.ordinals) if verb == "direct_sale" else None
             if terms is not None:
-                await audit_accessible(tx, _asker(call, chosen.session_id), view.id, terms, rules(chosen), [])
+                await audit_accessible(tx, asker_of(call, chosen.session_id), view.id, terms, rules(chosen), [])
             tx.moved(view.id, chosen.ordinals)
             return True
 
@@ -283,18 +287,6 @@ def _require_shape(wanted: StateSelection, seats_max: int) -> None:
             raise InvalidRequest("An id is a positive integer.", pointer=f"/{field}")
     if any(not 1 <= g.capacity <= 1_000_000 for g in wanted.group_of_seats):
         raise InvalidRequest("A group's capacity is at least 1.", pointer="/groupOfSeats")
-
-
-def _asker(call: Call, session_id: str) -> Asker:
-    return Asker(
-        organization_id=call.organization_id,
-        actor=call.principal.actor.value,
-        user_id=call.principal.user_id,
-        session_id=session_id,
-        ip=call.ip,
-        user_agent=call.user_agent,
-        request_id=call.request_id,
-    )
 
 
 def _lock_request(view: EventView, call: Call, chosen: _Selection, resolved: ResolvedHoldType) -> HoldRequest:

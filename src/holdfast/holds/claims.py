@@ -164,7 +164,7 @@ def settle(request: HoldRequest, verdict: Verdict) -> Held | Unsettled | Refusal
                 return disabled_zone(zone_no)
             wanted = sum(places.quantity for places in request.places if places.zone_no == zone_no)
             if fact.room is not None and fact.room < wanted:
-                return _zone_refusal(zone_no, fact.room)
+                return full_zone(zone_no, fact.room)
         elif fact.own_hold_id is not None:
             kept.append(_own(request, request.seats[n], fact))
         elif fact.kept and _free_again(fact):
@@ -280,6 +280,6 @@ def disabled_zone(zone_no: int) -> Refusal:
     return ZoneDisabled("This zone is not offered at this event.", zone_no=zone_no)
 
 
-def _zone_refusal(zone_no: int, room: int) -> Refusal:
+def full_zone(zone_no: int, room: int) -> Refusal:
     left = "no places are" if not room else f"only {room} {'place is' if room == 1 else 'places are'}"
     return ZoneAtCapacity(f"Not enough room: {left} left in this zone.", available=room, zone_no=zone_no)

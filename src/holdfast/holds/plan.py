@@ -111,7 +111,7 @@ def plan_hold(
     if asked.groups:
         named = [o for group in find_groups(layout, asked.groups) for o in group.ordinals]
         ordinals = list(dict.fromkeys(ordinals + named))
-    places = _find_places(layout, asked.places) if asked.places else []
+    places = find_places(layout, asked.places) if asked.places else []
     if view.overlay.disabled_zones:
         for zone, _ in places:
             if view.overlay.is_disabled(zone):
@@ -279,7 +279,7 @@ def find_ordinals(layout: Layout, seats: Sequence[UUID]) -> list[int]:
     raise SeatNotFound("There is no such seat in this event.", seats=unknown)
 
 
-def _find_places(layout: Layout, asked: Sequence[PlacesAsked]) -> list[tuple[Zone, int]]:
+def find_places(layout: Layout, asked: Sequence[PlacesAsked]) -> list[tuple[Zone, int]]:
     found: dict[int, tuple[Zone, int]] = {}
     for wanted in asked:
         zone = layout.zone(wanted.zone)

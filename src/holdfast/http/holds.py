@@ -136,7 +136,7 @@ def _asked(data: HoldsBody) -> HoldsAsked:
     for n, name in enumerate(data.groups):
         if name in data.groups[:n]:
             problems.append(Problem(f"/groups/{n}", "duplicate", "this group is named twice"))
-    attendees, faults = _attendees(data.attendees)
+    attendees, faults = read_attendees(data.attendees)
     problems += faults
     if problems:
         raise InvalidRequest("; ".join(f"{p.pointer}: {p.detail}" for p in problems), problems)
@@ -153,7 +153,7 @@ def _asked(data: HoldsBody) -> HoldsAsked:
     )
 
 
-def _attendees(wanted: list[AttendeeWanted | None]) -> tuple[tuple[Attendee, ...], tuple[Problem, ...]]:
+def read_attendees(wanted: list[AttendeeWanted | None]) -> tuple[tuple[Attendee, ...], tuple[Problem, ...]]:
     problems = Problems()
     read: list[Attendee] = []
     for n, one in enumerate(wanted):

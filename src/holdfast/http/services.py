@@ -11,6 +11,7 @@ from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.health import Health
 
 if TYPE_CHECKING:
+    from holdfast.checkout.box_office import BoxOffice
     from holdfast.checkout.service import CheckoutService
     from holdfast.compat.booking_v2 import BookingV2
     from holdfast.gates.service import GatesService
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.store.catalogue import Catalogue
     from holdfast.store.feed import Feed
     from holdfast.store.redis.warm import Warm
+    from holdfast.tickets.returns_service import ReturnsService
     from holdfast.tickets.service import TicketsService
     from holdfast.webhooks.service import WebhooksService
 
@@ -52,6 +54,8 @@ class Services:
     best: "BestAvailable"
     booking: "BookingV2"
     checkouts: "CheckoutService"
+    box_office: "BoxOffice"
+    returns: "ReturnsService"
     insight: "InsightService"
     refusals: "RefusalAudit"
     catalogue: "Catalogue"

@@ -47,6 +47,10 @@ PROMISE_OF = {
     "counters equal live holds and sales, within capacity": "I4",
     "occupancy equals what is held, sold and blocked": "I4",
     "the state log replays exactly to the inventory": "I5",
+    "every valid ticket stands on a sale of its own": "I1",
+    "a completed checkout has a ticket for each place": "I2",
+    "money that was received has bought tickets or is due back": "I2",
+    "holds end with the checkout they are in": "I3",
 }
 """To which promise each invariant of an event belongs."""
 

@@ -4,25 +4,21 @@
 fault in the engine is seldom hidden by the same fault in its examiner.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from uuid import UUID
-
-import msgspec
 
 from holdfast.holds.lifecycle import GaCounts, IllegalHistory, LogRow, Replayed, SeatState, replay
 from holdfast.insight.event_facts import EventFacts
+from holdfast.insight.ticket_invariants import (
+    completed_checkouts_have_tickets,
+    holds_end_with_their_checkout,
+    money_is_settled,
+    tickets_stand_on_sales,
+)
+from holdfast.insight.verdict import Invariant, verdict
 from holdfast.kernel.errors import EventNotFound
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.invariants import read_event_facts
-
-EXAMPLES = 3
-"""How many offenders a detail names."""
-
-
-class Invariant(msgspec.Struct, frozen=True):
-    name: str
-    ok: bool
-    detail: str
 
 
 async def check_event(
@@ -45,6 +41,10 @@ def judge(facts: EventFacts) -> list[Invariant]:
         _occupancy_is_true(facts),
         _one_active_hold_a_seat(facts),
         _holds_and_seats_agree(facts),
+        tickets_stand_on_sales(facts),
+        completed_checkouts_have_tickets(facts),
+        holds_end_with_their_checkout(facts),
+        money_is_settled(facts),
     ]
 
 
@@ -62,13 +62,13 @@ def _no_seat_taken_twice(facts: EventFacts) -> Invariant:
             taken.add(row.ordinal)
         elif row.new_state is SeatState.AVAILABLE:
             taken.discard(row.ordinal)
-    return _verdict("no seat is held or sold twice", faults, f"{moves} moves of {len(facts.seats)} seats")
+    return verdict("no seat is held or sold twice", faults, f"{moves} moves of {len(facts.seats)} seats")
 
 
 def _acknowledged_holds_exist(facts: EventFacts) -> Invariant:
     faults = [f"hold {hold_id} was acknowledged and is not there" for hold_id in facts.unknown_holds]
     kept = f"{facts.acknowledged} acknowledged holds" if facts.acknowledged else "none were given to look for"
-    return _verdict("every acknowledged hold exists", faults, kept)
+    return verdict("every acknowledged hold exists", faults, kept)
 
 
 def _log_replays(facts: EventFacts) -> Invariant:
@@ -79,7 +79,7 @@ def _log_replays(facts: EventFacts) -> Invariant:
     except IllegalHistory as error:
         return Invariant(name, False, str(error))
     faults = [*_seat_differences(facts, told), *_zone_differences(facts, told)]
-    return _verdict(name, faults, f"{len(facts.log)} rows")
+    return verdict(name, faults, f"{len(facts.log)} rows")
 
 
 def _seat_differences(facts: EventFacts, told: Replayed) -> list[str]:
@@ -130,7 +130,7 @@ def _counters_are_true(facts: EventFacts) -> Invariant:
             faults.append(f"zone {zone.zone_no} gave {given} of {zone.capacity} places")
     strays = sorted({zone_no for counts in (live, sold) for zone_no, count in counts.items() if count})
     faults += [f"zone {zone_no} has holds or sales but no counter" for zone_no in strays]
-    return _verdict("counters equal live holds and sales, within capacity", faults, f"{len(facts.zones)} zones")
+    return verdict("counters equal live holds and sales, within capacity", faults, f"{len(facts.zones)} zones")
 
 
 def _sold_places(log: Iterable[LogRow]) -> dict[int, int]:
@@ -170,7 +170,7 @@ def _occupancy_is_true(facts: EventFacts) -> Invariant:
         for zone_no, state, hold_type in sorted(truth.keys() | told.keys())
         if told.get((zone_no, state, hold_type), 0) != truth.get((zone_no, state, hold_type), 0)
     ]
-    return _verdict("occupancy equals what is held, sold and blocked", faults, f"{len(truth)} counters")
+    return verdict("occupancy equals what is held, sold and blocked", faults, f"{len(truth)} counters")
 
 
 def _one_active_hold_a_seat(facts: EventFacts) -> Invariant:
@@ -182,7 +182,7 @@ def _one_active_hold_a_seat(facts: EventFacts) -> Invariant:
         first = seen.setdefault(hold.ordinal, hold.hold_id)
         if first != hold.hold_id:
             faults.append(f"seat {hold.ordinal} has the active holds {first} and {hold.hold_id}")
-    return _verdict("no seat has two active holds", faults, f"{len(seen)} seats with an active hold")
+    return verdict("no seat has two active holds", faults, f"{len(seen)} seats with an active hold")
 
 
 def _holds_and_seats_agree(facts: EventFacts) -> Invariant:
@@ -202,11 +202,4 @@ def _holds_and_seats_agree(facts: EventFacts) -> Invariant:
         assert hold.ordinal is not None
         if hold.ordinal not in held or held[hold.ordinal].hold_id != hold.hold_id:
             faults.append(f"hold {hold.hold_id} is active, and seat {hold.ordinal} is not in it")
-    return _verdict("holds and seats agree", faults, f"{len(held)} held seats")
-
-
-def _verdict(name: str, faults: Sequence[str], kept: str) -> Invariant:
-    if not faults:
-        return Invariant(name, True, kept)
-    more = f" (and {len(faults) - EXAMPLES} more)" if len(faults) > EXAMPLES else ""
-    return Invariant(name, False, "; ".join(faults[:EXAMPLES]) + more)
+    return verdict("holds and seats agree", faults, f"{len(held)} held seats")

@@ -199,13 +199,6 @@ class HoldNotFound(NotFound):
         super().__init__("There is no such hold.")
 
 
-class TicketNotFound(NotFound):
-    code = "ticket_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("There is no such ticket.")
-
-
 class ReleaseForbidden(Forbidden):
     code = "release_forbidden"
 

@@ -35,7 +35,7 @@ class MigrationStatus(StrEnum):
 
 # What the plan is made from ---------------------------------------------------------------------------------------
 class SeatTaken(msgspec.Struct, frozen=True, kw_only=True):
-    """A seat that is not free, and who has it. Of what was sold directly nobody knows whose it is."""
+    """A seat that is not free, and who has it. Of what was sold directly without a ticket nobody knows whose it is."""
 
     ordinal: int
     state: SeatState
@@ -45,6 +45,9 @@ class SeatTaken(msgspec.Struct, frozen=True, kw_only=True):
     hold_type: str | None = None
     user_id: UUID | None = None
     session_id: str | None = None
+    ticket_id: UUID | None = None
+    attendee_user_id: UUID | None = None
+    """Who will sit there, of a ticket that says so."""
 
 
 class ZoneTaken(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +110,8 @@ class PlannedMove(msgspec.Struct, frozen=True, kw_only=True):
     amount_minor: int | None
     """The price of the seat that is left."""
     why: str
+    ticket_id: UUID | None = None
+    attendee_user_id: UUID | None = None
 
 
 class PlannedZone(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,6 +188,9 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     from_seat: SeatNamed | None
     """Null: counted places."""
     to_seat: SeatNamed | None
+    ticket_id: UUID | None = None
+    attendee_user_id: UUID | None = None
+    """Who will sit there, where that is somebody else than the buyer (`user_id`)."""
 
 
 def make_plan(
@@ -259,6 +267,8 @@ def notifications_of(plan: Plan, old: Layout) -> list[Notification]:
             zone=move.from_seat.zone,
             from_seat=move.from_seat,
             to_seat=move.to_seat,
+            ticket_id=move.ticket_id,
+            attendee_user_id=move.attendee_user_id,
         )
         for move in plan.moves
     ]
@@ -439,6 +449,8 @@ class _Planner:
             session_id=seat.session_id,
             amount_minor=self._old_amounts[seat.ordinal],
             why="no free seat of the same price" if target is None else target[1],
+            ticket_id=seat.ticket_id,
+            attendee_user_id=seat.attendee_user_id,
         )
 
     # Words ----------------------------------------------------------------------------------------------------------

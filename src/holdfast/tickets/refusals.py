@@ -1,4 +1,4 @@
-"""What can be refused about a ticket."""
+"""What can be refused about tickets beyond the common cases."""
 
 from holdfast.kernel.errors import Conflict
 
@@ -6,5 +6,5 @@ from holdfast.kernel.errors import Conflict
 class TicketVoid(Conflict):
     code = "ticket_void"
 
-    def __init__(self) -> None:
-        super().__init__("The ticket is void.")
+    def __init__(self, void_reason: str | None = None) -> None:
+        super().__init__("This ticket is void.", void_reason=void_reason)

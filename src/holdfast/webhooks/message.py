@@ -25,6 +25,8 @@ KINDS: Final = (
     "CheckoutCompleted",
     "CheckoutExpired",
     "PaymentOrphaned",
+    "TicketVoided",
+    "TicketExchanged",
     "EventCreated",
     "EventUpdated",
     "EventPublished",

@@ -7,6 +7,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 
+from holdfast.accounts.principal import Call
 from holdfast.seating.accessibility import AccessibleTerms, CompanionRule
 from holdfast.store.postgres.arrays import integers, texts, uuids
 
@@ -69,6 +70,18 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
     ip: str | None
     user_agent: str | None
     request_id: str | None
+
+
+def asker_of(call: Call, session_id: str | None) -> Asker:
+    return Asker(
+        organization_id=call.organization_id,
+        actor=call.principal.actor.value,
+        user_id=call.principal.user_id,
+        session_id=session_id,
+        ip=call.ip,
+        user_agent=call.user_agent,
+        request_id=call.request_id,
+    )
 
 
 def companion_rows(rules: Iterable[tuple[int, CompanionRule | None]]) -> str | None:

@@ -31,10 +31,12 @@ SELECT h.id FROM event_seats s JOIN holds h ON h.organization_id = $1 AND h.id =
 WHERE s.organization_id = $1 AND s.event_id = $2 AND s.ordinal = ANY ($3) AND s.state = 'held' AND h.session_id = $4
   AND (s.held_until IS NULL OR s.held_until > holdfast_now()) AND h.checkout_id IS NULL
 """
+# A hold comes into a checkout under the lock of its seat: behind this, it is in one or it will not be.
+LOCK_SEATS = "SELECT count(*) FROM lock_seats($1, $2, $3)"
 RELEASE = "SELECT count(*) FROM release_holds($1, $2, $3, $4, $5, $6, $7, $8, NULL) WHERE verb = 'release'"
 CONVERT = "SELECT convert_session_seats($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 SELL = "SELECT sell_seats_directly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::integer[])"
-REVERT = "SELECT revert_sold_seats($1, $2, $3, $4, $5, $6, $7, $8, $9, NULL)"
+REVERT = "SELECT revert_booked_seats($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 MOVE_PLACES = "SELECT move_session_places($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
 SHARE_EVENT = "SELECT share_events(ARRAY[$1::uuid])"
 
@@ -117,6 +119,7 @@ async def _move_seats(
     trace = (who.actor.value, who.user_id, call.ip, call.user_agent, call.request_id)
     match verb:
         case "release":
+            await tx.execute(LOCK_SEATS, organization_id, event_id, seats)
             rows = await tx.fetch(SESSION_HOLDS, organization_id, event_id, seats, session_id)
             mine = [row["id"] for row in rows]
             if len(mine) < len(seats):

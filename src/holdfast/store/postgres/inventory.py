@@ -4,7 +4,9 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.accounts.principal import Call
+from holdfast.holds.claims import disabled_zone, full_zone
 from holdfast.holds.lifecycle import Actor
+from holdfast.kernel.errors import Refusal
 from holdfast.seating.layout import Layout
 from holdfast.store.postgres.database import Row, Transaction
 
@@ -197,6 +199,14 @@ async def find_zone(tx: Transaction, organization_id: UUID, event_id: UUID, zone
     row = await tx.fetchrow(FIND_ZONE, organization_id, event_id, zone_no)
     assert row is not None, "a published event has a row for each of its general-admission zones"
     return row
+
+
+async def zone_refusal(tx: Transaction, organization_id: UUID, event_id: UUID, zone_no: int) -> Refusal:
+    """Why so many places of the zone were not to be had, in the transaction that could not have them."""
+    row = await find_zone(tx, organization_id, event_id, zone_no)
+    if row["disabled"]:
+        return disabled_zone(zone_no)
+    return full_zone(zone_no, row["capacity"] - row["held"] - row["sold"] - row["blocked"])
 
 
 async def release_event_holds(tx: Transaction, call: Call, event_id: UUID, hold_types: list[str], reason: str) -> int:

@@ -40,6 +40,8 @@ BY_EVENT = (
     "occupancy_snapshots",
     "sold_out_events",
     "event_layout_changes",
+    "zone_attendance",
+    "admissions",
 )
 """Tables whose key goes on with the event: however long they are, each event costs one step."""
 EVENTS_NAMED = """
@@ -70,11 +72,29 @@ REFERENCES = (
     ("series", "layout_id", "layouts"),
     ("layout_migrations", "event_id", "events"),
     ("layout_migrations", "layout_id", "layouts"),
+    ("holds", "checkout_id", "checkouts"),
+    ("checkouts", "event_id", "events"),
+    ("checkouts", "payment_id", "payments"),
+    ("checkout_lines", "checkout_id", "checkouts"),
+    ("checkout_lines", "hold_id", "holds"),
+    ("payments", "event_id", "events"),
+    ("payments", "checkout_id", "checkouts"),
+    ("refunds", "event_id", "events"),
+    ("refunds", "checkout_id", "checkouts"),
+    ("refunds", "payment_id", "payments"),
+    ("refunds", "ticket_id", "tickets"),
+    ("tickets", "event_id", "events"),
+    ("tickets", "checkout_id", "checkouts"),
+    ("tickets", "hold_id", "holds"),
+    ("ticket_days", "event_id", "events"),
+    ("ticket_days", "ticket_id", "tickets"),
 )
 """Table, column, and the table that it names a row of. Ids grow with time: the last are the newest."""
+KEYS = {"checkout_lines": "checkout_id", "ticket_days": "ticket_id"}
+"""Of tables whose rows have no id of their own, the id that their key begins with."""
 NEWEST_REFERENCES = """
 SELECT DISTINCT t.{column} AS reference FROM (
-  SELECT t.{column} FROM {table} t WHERE t.organization_id = $1 ORDER BY t.id DESC LIMIT $3) t
+  SELECT t.{column} FROM {table} t WHERE t.organization_id = $1 ORDER BY t.{key} DESC LIMIT $3) t
 WHERE t.{column} IS NOT NULL AND NOT EXISTS (
   SELECT FROM {named} r WHERE r.organization_id = $1 AND r.id = t.{column}) LIMIT $2
 """
@@ -97,6 +117,13 @@ SELECT DISTINCT m.hold_id AS reference FROM (
   WHERE s.organization_id = $1 AND s.event_id = $2 ORDER BY s.id DESC LIMIT $4) m
 WHERE m.hold_id IS NOT NULL AND NOT EXISTS (
   SELECT FROM holds h WHERE h.organization_id = $1 AND h.id = m.hold_id AND h.event_id = m.event_id) LIMIT $3
+"""
+SCANNED_TICKETS = """
+SELECT DISTINCT m.ticket_id AS reference FROM (
+  SELECT a.ticket_id, a.event_id FROM admissions a
+  WHERE a.organization_id = $1 AND a.event_id = $2 ORDER BY a.id DESC LIMIT $4) m
+WHERE m.ticket_id IS NOT NULL AND NOT EXISTS (
+  SELECT FROM tickets t WHERE t.organization_id = $1 AND t.id = m.ticket_id AND t.event_id = m.event_id) LIMIT $3
 """
 
 KNOWN = {
@@ -153,7 +180,7 @@ async def reference_faults(tx: Transaction, organization_id: UUID) -> list[Findi
         rows = await tx.fetch(EVENTS_NAMED.format(table=table), organization_id, FOUND_MAX)
         found += _findings(organization_id, f"{table}.event_id", rows)
     for table, column, named in REFERENCES:
-        query = NEWEST_REFERENCES.format(table=table, column=column, named=named)
+        query = NEWEST_REFERENCES.format(table=table, column=column, named=named, key=KEYS.get(table, "id"))
         rows = await tx.fetch(query, organization_id, FOUND_MAX, NEWEST)
         found += _findings(organization_id, f"{table}.{column}", rows)
     rows = await tx.fetch(ACTIVE_HOLDS, organization_id, FOUND_MAX)
@@ -165,10 +192,12 @@ async def events_on_sale_of(tx: Transaction, organization_id: UUID, limit: int) 
 
 
 async def hold_faults(tx: Transaction, organization_id: UUID, event_id: UUID) -> list[Finding]:
-    """Seats and moves of an event that name a hold which is not one of it."""
+    """Seats and moves of an event that name a hold which is not one of it, and scans that name such a ticket."""
     seats = await tx.fetch(HELD_SEATS, organization_id, event_id, FOUND_MAX)
     moves = await tx.fetch(LOGGED_HOLDS, organization_id, event_id, FOUND_MAX, NEWEST)
+    scans = await tx.fetch(SCANNED_TICKETS, organization_id, event_id, FOUND_MAX, NEWEST)
     return [
+        *_findings(organization_id, "admissions.ticket_id", scans),
         *_findings(organization_id, "event_seats.hold_id", seats),
         *_findings(organization_id, "seat_state_events.hold_id", moves),
     ]

@@ -26,11 +26,13 @@ ONE_INSTANT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 FINGERPRINT = "SELECT inventory_fingerprint($1, $2)"
 OWN_INVENTORY = "SELECT own_inventory($1, $2)"
 
-# Of what was sold the hold that was converted says whose it is: it ended the moment the sale began.
+# Of what was sold the ticket says whose it is; where there is none (booking v2), the hold that was converted: it ended the
+# moment the sale began.
 TAKEN_SEATS = """
-SELECT s.ordinal, s.state::text AS state, s.sold_at IS NOT NULL AS sold, s.hold_type, h.id AS hold_id, h.user_id,
-  h.session_id
+SELECT s.ordinal, s.state::text AS state, s.sold_at IS NOT NULL AS sold, s.hold_type, h.id AS hold_id,
+  CASE WHEN t.id IS NULL THEN h.user_id ELSE t.user_id END AS user_id, h.session_id, t.id AS ticket_id, t.attendee_user_id
 FROM event_seats s
+LEFT JOIN tickets t ON t.organization_id = $1 AND t.event_id = $2 AND t.ordinal = s.ordinal AND t.status = 'valid'
 LEFT JOIN holds h ON h.organization_id = $1 AND h.event_id = $2 AND h.ordinal = s.ordinal AND h.layout_version IS NULL
   AND (h.id = s.hold_id OR (h.status = 'converted' AND h.ended_at = s.sold_at))
 WHERE s.organization_id = $1 AND s.event_id = $2 AND s.state <> 'available' ORDER BY s.ordinal

@@ -23,8 +23,9 @@ END $$;
 CREATE OR REPLACE FUNCTION kept_seat_note() RETURNS text LANGUAGE sql IMMUTABLE RETURN
   'taken by the organiser while it was kept for the companion of a wheelchair user';
 
--- Whether a seat that is held (p_hold) or sold (p_sold_at) is this user's or session's. A sale knows its owner by the hold
--- that it converted, or by its own line in the log.
+-- Whether a seat that is held (p_hold) or sold (p_sold_at) is this user's or session's. A sale knows its owner by its ticket
+-- (whose purchase it is, and who will sit there), by the hold that it converted or, where there is no ticket, by its own line
+-- in the log: with a ticket, that line names who sold it.
 CREATE OR REPLACE FUNCTION seat_is_own(
   p_org uuid, p_event uuid, p_ordinal integer, p_hold uuid, p_sold_at timestamptz, p_user uuid, p_session text
 ) RETURNS boolean LANGUAGE sql STABLE RETURN CASE
@@ -36,6 +37,13 @@ CREATE OR REPLACE FUNCTION seat_is_own(
     WHERE h.organization_id = p_org AND h.event_id = p_event AND h.ordinal = p_ordinal AND h.status = 'converted'
       AND h.ended_at >= p_sold_at AND (h.user_id = p_user OR h.session_id = p_session))
   OR EXISTS (
+    SELECT FROM tickets t
+    WHERE t.organization_id = p_org AND t.event_id = p_event AND t.ordinal = p_ordinal AND t.status = 'valid'
+      AND (t.user_id = p_user OR t.attendee_user_id = p_user))
+  OR NOT EXISTS (
+    SELECT FROM tickets t
+    WHERE t.organization_id = p_org AND t.event_id = p_event AND t.ordinal = p_ordinal AND t.status = 'valid')
+  AND EXISTS (
     SELECT FROM seat_state_events l
     WHERE l.organization_id = p_org AND l.event_id = p_event AND l.ordinal = p_ordinal AND l.verb = 'direct_sale'
       AND l.at >= p_sold_at AND (l.user_id = p_user OR l.session_id = p_session))

@@ -5,7 +5,8 @@
 CREATE OR REPLACE FUNCTION event_on_sale(p_org uuid, p_event uuid) RETURNS boolean LANGUAGE sql STABLE RETURN
   EXISTS (SELECT FROM events e WHERE e.organization_id = p_org AND e.id = p_event AND e.status IN ('published', 'live'));
 
--- Only the holds of this session convert, and only while they live by the database's clock.
+-- Only the holds of this session convert, and only while they live by the database's clock. What is in a checkout is sold by
+-- that alone; a hold comes into one under the lock of its seat, so the seats are locked before the holds are looked at.
 CREATE OR REPLACE FUNCTION convert_session_seats(
   p_org uuid, p_event uuid, p_ordinals integer[], p_session text, p_new_type text, p_types_when_sold text[],
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
@@ -16,6 +17,8 @@ DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_hold uuid[]; v_after text[]; v_n integer;
 BEGIN
+  PERFORM FROM lock_seats(p_org, p_event, p_ordinals);
+  v_now := holdfast_now();
   WITH sold AS (
     UPDATE event_seats s
     SET state = 'sold', sold_at = v_now, hold_id = NULL, held_until = NULL, locked_at = NULL, version = s.version + 1,
@@ -41,13 +44,14 @@ BEGIN
   RETURN v_n;
 END $$;
 
--- The session that buys is the owner; a seat kept for another's companion is not sold (p_companions: by position).
+-- The session that buys is the owner, or p_owner where somebody sells to them; a seat kept for another's companion is not
+-- sold (p_companions: by position).
 DROP FUNCTION IF EXISTS sell_seats_directly(uuid, uuid, integer[], text, text, text, uuid, text, text, text);
 DROP FUNCTION IF EXISTS sell_seats_directly(uuid, uuid, integer[], text, text, text, uuid, text, text, text, integer[]);
 CREATE OR REPLACE FUNCTION sell_seats_directly(
   p_org uuid, p_event uuid, p_ordinals integer[], p_hold_type text, p_session text,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_companions integer[] DEFAULT NULL,
-  p_reason text DEFAULT NULL
+  p_reason text DEFAULT NULL, p_owner uuid DEFAULT NULL
 ) RETURNS integer LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
 AS $$
@@ -68,13 +72,13 @@ BEGIN
     FROM kept_companions(p_org, v_now, p_companions, array_fill(1, ARRAY[v_seats]), v_event, p_ordinals,
       (SELECT array_agg(s.zone_no ORDER BY w.n) FROM unnest(p_ordinals) WITH ORDINALITY AS w (o, n)
        JOIN event_seats s ON s.organization_id = p_org AND s.event_id = p_event AND s.ordinal = w.o),
-      array_fill(p_user, ARRAY[v_seats]), array_fill(p_session, ARRAY[v_seats])) k;
+      array_fill(coalesce(p_owner, p_user), ARRAY[v_seats]), array_fill(p_session, ARRAY[v_seats])) k;
     IF cardinality(v_kept) > 0 THEN
       RETURN 0;
     END IF;
     IF cardinality(v_noted) > 0 THEN
-      SELECT concat_ws('; ', p_reason, kept_seat_note() || ': ordinal ' || string_agg(p_ordinals[n]::text, ', '))
-        INTO v_reason FROM unnest(v_noted) n;
+      SELECT concat_ws('; ', p_reason, kept_seat_note() || ': ordinal ' || string_agg(p_ordinals[n]::text, ', ')) INTO v_reason
+      FROM unnest(v_noted) n;
     END IF;
   END IF;
   WITH sold AS (
@@ -102,6 +106,8 @@ BEGIN
   RETURN v_n;
 END $$;
 
+-- Not where a valid ticket stands on one of them: whoever reverts a sale has voided its ticket, or moved it, before. It is
+-- looked for when the seats are locked, because a ticket is issued by the transaction that sells its seat.
 CREATE OR REPLACE FUNCTION revert_sold_seats(
   p_org uuid, p_event uuid, p_ordinals integer[], p_session text,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_reason text
@@ -112,6 +118,12 @@ DECLARE
   v_now timestamptz := holdfast_now();
   v_ordinal integer[]; v_zone smallint[]; v_version integer[]; v_type text[]; v_n integer;
 BEGIN
+  PERFORM FROM lock_seats(p_org, p_event, p_ordinals);
+  IF EXISTS (SELECT FROM tickets t WHERE t.organization_id = p_org AND t.event_id = p_event AND t.ordinal = ANY (p_ordinals)
+             AND t.status = 'valid') THEN
+    RETURN 0;
+  END IF;
+  v_now := holdfast_now();
   WITH reverted AS (
     UPDATE event_seats s SET state = 'available', sold_at = NULL, hold_type = NULL, version = s.version + 1
     FROM (SELECT o FROM unnest(p_ordinals) o ORDER BY o) w
@@ -132,7 +144,8 @@ END $$;
 -- General admission ------------------------------------------------------------------------------------------
 
 -- Takes p_quantity places out of this session's live holds in one zone, oldest first, splitting the last where it is larger
--- than needed, and marks what it took. The caller holds the zone's lock. Null: the session does not hold that many.
+-- than needed, and marks what it took. What is in a checkout is not drawn on. The caller holds the zone's lock. Null: the
+-- session does not hold that many.
 CREATE OR REPLACE FUNCTION draw_session_places(
   p_org uuid, p_event uuid, p_zone smallint, p_quantity integer, p_session text, p_status hold_status, p_now timestamptz,
   OUT holds uuid[], OUT quantities integer[], OUT hold_types text[]
@@ -174,9 +187,9 @@ BEGIN
 END $$;
 
 -- One move of places in one GA zone: 'convert' and 'release' draw on the session's holds, 'direct_sale' on free places,
--- 'revert_sale' on sold ones. False: not enough in the expected state; the caller rolls back.
-DROP FUNCTION IF EXISTS move_session_places(
-  uuid, uuid, smallint, integer, text, text, text, text, uuid, text, text, text);
+-- 'revert_sale' on sold ones for which there is no valid ticket (any more). False: not enough in the expected state; the
+-- caller rolls back.
+DROP FUNCTION IF EXISTS move_session_places(uuid, uuid, smallint, integer, text, text, text, text, uuid, text, text, text);
 CREATE OR REPLACE FUNCTION move_session_places(
   p_org uuid, p_event uuid, p_zone smallint, p_quantity integer, p_verb text, p_session text, p_hold_type text,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text, p_reason text DEFAULT NULL
@@ -220,6 +233,12 @@ BEGIN
     v_new := 'sold';
     v_hold := ARRAY[NULL::uuid];
   ELSE
+    IF v_zone.sold - p_quantity < (
+      SELECT count(*) FROM tickets t
+      WHERE t.organization_id = p_org AND t.event_id = p_event AND t.zone_no = p_zone AND t.ordinal IS NULL
+        AND t.status = 'valid') THEN
+      RETURN false;
+    END IF;
     v_sold := -p_quantity;
     v_old := 'sold';
     v_new := 'available';

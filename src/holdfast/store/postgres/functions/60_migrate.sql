@@ -15,14 +15,46 @@ BEGIN
                 ORDER BY z.zone_no FOR UPDATE) zones;
 END $$;
 
--- All that a plan is made from: the event with prices, overrides and state, every seat, every zone. An extended hold is the
--- same hold.
+-- All that a plan is made from: the event with prices, overrides and state, every seat, every zone, and whose tickets stand
+-- on seats. An extended hold is the same hold, and a ticket whose code was made anew the same ticket.
 CREATE OR REPLACE FUNCTION inventory_fingerprint(p_org uuid, p_event uuid) RETURNS text LANGUAGE sql STABLE RETURN md5(
   (SELECT to_jsonb(e)::text FROM events e WHERE e.organization_id = p_org AND e.id = p_event)
   || coalesce((SELECT string_agg(concat_ws(',', s.ordinal, s.state, s.version, s.hold_id), ';' ORDER BY s.ordinal)
      FROM event_seats s WHERE s.organization_id = p_org AND s.event_id = p_event), '')
   || '/' || coalesce((SELECT string_agg(concat_ws(',', z.zone_no, z.capacity, z.held, z.sold, z.blocked, z.disabled, z.version), ';' ORDER BY z.zone_no)
-     FROM event_zones z WHERE z.organization_id = p_org AND z.event_id = p_event), ''));
+     FROM event_zones z WHERE z.organization_id = p_org AND z.event_id = p_event), '')
+  || '/' || coalesce((SELECT string_agg(concat_ws(',', t.ordinal, t.id, t.user_id, t.attendee_user_id), ';' ORDER BY t.ordinal)
+     FROM tickets t WHERE t.organization_id = p_org AND t.event_id = p_event AND t.status = 'valid' AND t.ordinal IS NOT NULL), ''));
+
+-- Tickets in the numbers of the new version: a valid one goes where its sale goes, a void one stays with its seat, or keeps
+-- its number and the version it is meant in. Who is inside is counted anew, by the zones that the tickets are for now.
+CREATE OR REPLACE FUNCTION renumber_tickets(
+  p_org uuid, p_event uuid, p_from integer, n_zone smallint[], n_keep integer[], n_from integer[],
+  z_zone smallint[], z_keep smallint[]
+) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  UPDATE tickets t SET ordinal = -1 - t.ordinal
+  WHERE t.organization_id = p_org AND t.event_id = p_event AND t.ordinal IS NOT NULL AND t.layout_version IS NULL;
+  UPDATE tickets t SET ordinal = n.n - 1, zone_no = n.zone_no
+  FROM unnest(n_from, n_zone) WITH ORDINALITY AS n (was, zone_no, n)
+  WHERE t.organization_id = p_org AND t.event_id = p_event AND t.status = 'valid' AND t.ordinal = -1 - n.was;
+  UPDATE tickets t SET ordinal = n.n - 1, zone_no = n.zone_no
+  FROM unnest(n_keep, n_zone) WITH ORDINALITY AS n (was, zone_no, n)
+  WHERE t.organization_id = p_org AND t.event_id = p_event AND t.status = 'void' AND t.ordinal = -1 - n.was;
+  UPDATE tickets t SET ordinal = -1 - t.ordinal, layout_version = p_from
+  WHERE t.organization_id = p_org AND t.event_id = p_event AND t.ordinal < 0;
+  UPDATE tickets t SET zone_no = coalesce(n.zone_no, t.zone_no), layout_version = CASE WHEN n.zone_no IS NULL THEN p_from END
+  FROM event_zones z LEFT JOIN unnest(z_keep, z_zone) AS n (was, zone_no) ON n.was = z.zone_no
+  WHERE z.organization_id = p_org AND z.event_id = p_event AND t.organization_id = p_org AND t.event_id = p_event
+    AND t.ordinal IS NULL AND t.layout_version IS NULL AND t.zone_no = z.zone_no;
+  PERFORM set_config('holdfast.migrating', p_event::text, true);
+  DELETE FROM zone_attendance a WHERE a.organization_id = p_org AND a.event_id = p_event;
+  PERFORM set_config('holdfast.migrating', '', true);
+  INSERT INTO zone_attendance (organization_id, event_id, day, zone_no, present, entered)
+  SELECT p_org, p_event, d.day, t.zone_no, count(*) FILTER (WHERE d.inside), count(*) FILTER (WHERE d.entries > 0)
+  FROM tickets t JOIN ticket_days d ON d.organization_id = p_org AND d.ticket_id = t.id
+  WHERE t.organization_id = p_org AND t.event_id = p_event AND t.layout_version IS NULL GROUP BY d.day, t.zone_no;
+END $$;
 
 -- n_…, by new ordinal: the zone; the old ordinal of the same seat (null: there was none), which gives it its booking id;
 -- the old ordinal whose state it takes over (null: it is free). z_…: the same for counted zones, by position.
@@ -102,6 +134,8 @@ BEGIN
   FROM unnest(v_zones) z LEFT JOIN unnest(z_keep, z_zone) AS n (was, zone_no) ON n.was = z.zone_no
   WHERE h.organization_id = p_org AND h.event_id = p_event AND h.ordinal IS NULL AND h.layout_version IS NULL
     AND h.zone_no = z.zone_no;
+
+  PERFORM renumber_tickets(p_org, p_event, p_from, n_zone, n_keep, n_from, z_zone, z_keep);
 
   -- What the counters of occupancy say of each zone number changes by the difference.
   INSERT INTO occupancy_changes (organization_id, event_id, zone_no, state, hold_type, change)
