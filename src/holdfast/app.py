@@ -21,6 +21,7 @@ from holdfast.http.api import build_api
 from holdfast.http.auth import Authenticator
 from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
+from holdfast.insight.analytics_service import AnalyticsService
 from holdfast.insight.occupancy_service import OccupancyService
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.insight.registry import RegistryService
@@ -170,6 +171,7 @@ class Application:
             best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),
+            analytics=AnalyticsService(database, catalogue),
             authenticator=Authenticator(accounts),
             refusals=refusals,
             catalogue=catalogue,

@@ -103,6 +103,7 @@ async def world(
         best=unused,
         booking=unused,
         insight=unused,
+        analytics=unused,
         refusals=unused,
         catalogue=unused,
         live=unused,

@@ -4,6 +4,7 @@ from litestar.types import ControllerRouterHandler
 
 from holdfast.http import (
     accounts,
+    analytics,
     best_available,
     booking_v2,
     geometry,
@@ -30,6 +31,7 @@ ROUTES: list[ControllerRouterHandler] = [
     *layout_files.ROUTES,
     *migrations.ROUTES,
     *insight.ROUTES,
+    *analytics.ROUTES,
     *holds.ROUTES,
     *best_available.ROUTES,
     *booking_v2.ROUTES,
