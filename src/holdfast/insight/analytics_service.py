@@ -1,15 +1,18 @@
 """Analyses of an event, from its state log alone: how holds end, how full it was, how long holds live, who sits where."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import msgspec
+import numpy as np
 
 from holdfast.accounts.principal import Call, require_staff
+from holdfast.allocation.alone import seats_alone
+from holdfast.allocation.floor import floor_of
 from holdfast.holds.lifecycle import SeatState
 from holdfast.insight.accessibility_use import AccessibilityAnswer, SeatMove, accessibility_use
 from holdfast.insight.analytics import (
@@ -34,6 +37,7 @@ from holdfast.insight.analytics import (
 )
 from holdfast.insight.numbers import Numbers
 from holdfast.insight.occupancy_series import Change, series, zone_series
+from holdfast.insight.report import Report, ZoneAlone
 from holdfast.insight.sales_traced import SaleMove, trace
 from holdfast.insight.window import DAY_S, HOUR_S, Window, step_for, window_of
 from holdfast.kernel.errors import EventNotFound, InvalidRequest, ZoneNotFound
@@ -43,6 +47,7 @@ from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.postgres import analytics as log
 from holdfast.store.postgres.database import Database, Row, Transaction
+from holdfast.store.postgres.overview import seat_states
 
 AT_ONCE = 2
 """Analyses in one process: each may read a million rows, and buyers come first."""
@@ -217,12 +222,32 @@ class AnalyticsService:
             zones=used.zones,
         )
 
-    async def span(self, call: Call, event_id: UUID) -> tuple[datetime | None, int]:
-        """When the event's log begins, and how many moves it has."""
+    async def report(self, call: Call, event_id: UUID, since: datetime | None, until: datetime | None) -> Report:
+        """All of it, for a page. Where `since` is left out: from the event's first move on."""
         require_staff(call)
-        async with self._turn, self._database.transaction(call.organization_id) as tx:
-            found = await log.span(tx, call.organization_id, event_id)
-        return found["first"], found["moves"]
+        view = await self._catalogue.fresh_event(call.organization_id, event_id)
+        if view is None:
+            raise EventNotFound
+        async with self._database.transaction(call.organization_id) as tx:
+            now = (await tx.now()).astimezone(UTC)
+            first, moves = await log.span(tx, call.organization_id, event_id)
+            states = await seat_states(tx, call.organization_id, event_id)
+        window = window_of(since or first, min(until or now, now), now)
+        question = Question(since=window.since, until=window.until)
+        return Report(
+            event_id=event_id,
+            name=view.name,
+            status=view.status.value,
+            made_at=now,
+            moves=moves,
+            conversion=await self.conversion(call, event_id, question),
+            by_zone=await self.conversion(call, event_id, question, Division.ZONE),
+            funnel=await self.funnel(call, event_id, question),
+            occupancy=await self.occupancy(call, event_id, question),
+            expiry=await self.expiry(call, event_id, question),
+            accessibility=await self.accessibility(call, event_id, question),
+            alone=_zones_alone(view.layout, states),
+        )
 
     # The log -------------------------------------------------------------------------------------------------------
     @asynccontextmanager
@@ -272,6 +297,20 @@ class AnalyticsService:
                 if each[0].at in asked.window and ground.has_zone(*each[0].group[:2])
             ]
         return tallies(ended, drawn)
+
+
+def _zones_alone(layout: Layout, states: Sequence[str]) -> list[ZoneAlone]:
+    """Of a draft, or of an event that was migrated between the reading of its layout and of its seats: nothing."""
+    if len(states) != layout.seat_count or not states:
+        return []
+    free = np.array([state == SeatState.AVAILABLE for state in states], np.bool_)
+    floor, zone_nos = floor_of(layout), np.array(layout.zone_nos)
+    found: list[ZoneAlone] = []
+    for zone in layout.zones:
+        if not zone.is_ga:
+            here = free & (zone_nos == zone.zone_no)
+            found.append(ZoneAlone(zone.name, zone.seat_count, int(here.sum()), seats_alone(floor, here)))
+    return found
 
 
 async def _ground(

@@ -150,7 +150,7 @@ KNOWS_TYPE = """
 SELECT EXISTS (SELECT FROM seat_state_events l WHERE l.organization_id = $1 AND l.event_id = $2 AND l.hold_type = $3)
 """
 SPAN = """
-SELECT min(l.at) AS first, max(l.at) AS last, count(*) AS moves FROM seat_state_events l
+SELECT min(l.at) AS first, count(*) AS moves FROM seat_state_events l
 WHERE l.organization_id = $1 AND l.event_id = $2
 """
 NAMED = "SELECT id FROM events WHERE organization_id = $1 AND name = $2 ORDER BY id LIMIT 2"
@@ -328,11 +328,11 @@ async def knows_type(tx: Transaction, organization_id: UUID, event_id: UUID, hol
     return known
 
 
-async def span(tx: Transaction, organization_id: UUID, event_id: UUID) -> Row:
-    """When the log begins and ends, and how long it is."""
+async def span(tx: Transaction, organization_id: UUID, event_id: UUID) -> tuple[datetime | None, int]:
+    """When the log begins, and how many moves it has."""
     row = await tx.fetchrow(SPAN, organization_id, event_id)
     assert row is not None
-    return row
+    return row["first"], row["moves"]
 
 
 async def events_named(tx: Transaction, organization_id: UUID, name: str) -> list[UUID]:
