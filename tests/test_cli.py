@@ -42,6 +42,7 @@ COMMANDS = [
     "layout draw",
     "event",
     "event show",
+    "report",
     "simulate",
     "bench",
 ]

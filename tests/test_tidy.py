@@ -37,6 +37,7 @@ WITH_IO = frozenset(
         "holds/best_available.py",
         "holds/orphan_guard.py",
         "holds/companions.py",
+        "insight/analytics_service.py",
         "insight/invariants.py",
         "insight/occupancy_service.py",
         "insight/refusals.py",

@@ -24,6 +24,7 @@ from holdfast.http.api import build_api
 from holdfast.http.auth import Authenticator
 from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
+from holdfast.insight.analytics_service import AnalyticsService
 from holdfast.insight.occupancy_service import OccupancyService
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.insight.registry import RegistryService
@@ -185,6 +186,7 @@ class Application:
             box_office=BoxOffice(database, catalogue, settings.bulk_seats_max),
             returns=ReturnsService(database, catalogue),
             insight=InsightService(database, catalogue),
+            analytics=AnalyticsService(database, catalogue),
             authenticator=Authenticator(accounts),
             refusals=refusals,
             catalogue=catalogue,

@@ -21,6 +21,7 @@ _COMMANDS = {
     "token": "organization",
     "layout": "layout",
     "event": "event",
+    "report": "report",
     "registry": "registry",
     "simulate": "simulate",
     "bench": "bench",

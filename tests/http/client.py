@@ -106,6 +106,7 @@ async def world(
         box_office=unused,
         returns=unused,
         insight=unused,
+        analytics=unused,
         refusals=unused,
         catalogue=unused,
         live=unused,

@@ -52,6 +52,9 @@ Case = Callable[[Ids, Ids], Asked]
 
 OWN_EVENT: dict[str, Case] = {
     "a seat of one's own event": lambda them, me: Asked("POST", f"/api/events/{me.event}/seats/{them.seat}/reserve"),
+    "a zone to analyse": lambda them, me: Asked(
+        "GET", f"/api/events/{me.event}/analytics/conversion", params={"zone": them.zone}
+    ),
     "a look at a seat": lambda them, me: Asked("GET", f"/api/events/{me.event}/seats/{them.seat}"),
     "several seats": lambda them, me: Asked("POST", f"/api/events/{me.event}/holds", {"seats": [me.seat, them.seat]}),
     "places": lambda them, me: Asked(
@@ -149,6 +152,11 @@ WITH_ID: dict[tuple[str, str], Case] = {
         "POST", f"/api/layouts/{them.layout}/versions/1/status", {"status": "archived"}
     ),
     ("GET", "/api/events/{event_id}"): of_event("GET"),
+    ("GET", "/api/events/{event_id}/analytics/conversion"): of_event("GET", "/analytics/conversion"),
+    ("GET", "/api/events/{event_id}/analytics/funnel"): of_event("GET", "/analytics/funnel"),
+    ("GET", "/api/events/{event_id}/analytics/occupancy"): of_event("GET", "/analytics/occupancy"),
+    ("GET", "/api/events/{event_id}/analytics/expiry"): of_event("GET", "/analytics/expiry"),
+    ("GET", "/api/events/{event_id}/analytics/accessibility"): of_event("GET", "/analytics/accessibility"),
     ("PATCH", "/api/events/{event_id}"): of_event("PATCH", body={"name": "Taken over"}),
     ("POST", "/api/events/{event_id}/status"): of_event("POST", "/status", {"status": "cancelled"}),
     ("GET", "/api/events/{event_id}/seats"): of_event("GET", "/seats"),

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 
 from holdfast.bench import (
+    analytics,
     batching,
     choosing,
     contested,
@@ -44,6 +45,7 @@ NAMES = (
     "live",
     "selling_out",
     "choosing",
+    "analytics",
 )
 
 
@@ -125,6 +127,7 @@ def _measurements(
         "live": partial(live.measure, stand, first, scale, progress),
         "selling_out": partial(selling_out.measure, stand, scale, progress),
         "choosing": partial(choosing.measure, scale, progress),
+        "analytics": partial(analytics.measure, stand, first, scale, progress),
     }
 
 

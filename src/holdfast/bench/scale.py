@@ -35,6 +35,8 @@ class Scale:
     sell_out_buyers: int
     choices: int
     """Of each kind in one round."""
+    log_moves: int
+    """In the state log of one event."""
 
 
 FULL: Final = Scale(
@@ -60,6 +62,7 @@ FULL: Final = Scale(
     sell_out_seats=5_000,
     sell_out_buyers=2_000,
     choices=100,
+    log_moves=1_000_000,
 )
 QUICK: Final = Scale(
     rounds=2,
@@ -84,6 +87,7 @@ QUICK: Final = Scale(
     sell_out_seats=1_000,
     sell_out_buyers=400,
     choices=30,
+    log_moves=1_000_000,
 )
 TINY: Final = Scale(
     rounds=1,
@@ -108,4 +112,5 @@ TINY: Final = Scale(
     sell_out_seats=100,
     sell_out_buyers=40,
     choices=3,
+    log_moves=20_000,
 )

@@ -104,14 +104,18 @@ class Stand:
         self._venue: str | None = None
         self._guests: dict[str, list[str]] = {}
 
-    def use(self, *names: str) -> None:
-        """These servers run, the others stand still; the first is the one that is spoken to."""
+    def rest(self) -> None:
+        """No server runs, until one is used again: neither do their duties."""
         while True:
             self._signal(signal.SIGSTOP, *self.servers)
             if not self.sql(IN_THE_MIDDLE)[0]["busy"]:
-                break
+                return
             self._signal(signal.SIGCONT, *self.servers)  # one was stopped in the middle of a transaction
             time.sleep(0.05)
+
+    def use(self, *names: str) -> None:
+        """These servers run, the others stand still; the first is the one that is spoken to."""
+        self.rest()
         self._signal(signal.SIGCONT, *names)
         self.port = self.servers[names[0]].port
         self.meter.watch("server", *(pid for name in names for pid in self.servers[name].pids))
@@ -138,6 +142,11 @@ class Stand:
         self.run(self._execute(query))
         return []
 
+    @property
+    def owner(self) -> "asyncpg.Connection[asyncpg.Record]":
+        """For `run`."""
+        return self._owner
+
     async def _fetch(self, query: str, args: Sequence[Any]) -> list[asyncpg.Record]:
         return await self._owner.fetch(query, *args)
 
@@ -159,7 +168,7 @@ class Stand:
             SELECT organization_id, holdfast_now(), 'SeatReleased', event_id, 'SYSTEM', 'available', array_agg(ordinal),
               array_agg(version), array_agg(NULL::uuid)
             FROM freed GROUP BY organization_id, event_id;
-            TRUNCATE holds; TRUNCATE seat_state_events; TRUNCATE audit_entries;
+            TRUNCATE holds, checkout_lines; TRUNCATE seat_state_events; TRUNCATE audit_entries;
             TRUNCATE occupancy_changes; TRUNCATE occupancy_counts;
             VACUUM (ANALYZE)
             """

@@ -40,7 +40,7 @@ async def history(
 ) -> Page[PastOccupancy]:
     """For staff. A minute in which nobody kept count, or the event was not on sale, is left out."""
     event = path_id("event_id", event_id)
-    first, end, last = _instant("from", since), _instant("to", until), _instant("cursor", cursor)
+    first, end, last = instant("from", since), instant("to", until), instant("cursor", cursor)
     if first is not None and end is not None and first >= end:
         said = "must be before `to`"
         raise InvalidRequest(f"`from` {said}.", [Problem("/from", "not_before", said)])
@@ -50,7 +50,7 @@ async def history(
     return page_of(await services(request).occupancy.history(call, event, first, end, limit))
 
 
-def _instant(name: str, text: str | None) -> datetime | None:
+def instant(name: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:

@@ -5,6 +5,7 @@ from litestar.types import ControllerRouterHandler
 from holdfast.http import (
     accounts,
     admissions,
+    analytics,
     best_available,
     booking_v2,
     box_office,
@@ -35,6 +36,7 @@ ROUTES: list[ControllerRouterHandler] = [
     *layout_files.ROUTES,
     *migrations.ROUTES,
     *insight.ROUTES,
+    *analytics.ROUTES,
     *holds.ROUTES,
     *best_available.ROUTES,
     *booking_v2.ROUTES,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.holds.best_available import BestAvailable
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
+    from holdfast.insight.analytics_service import AnalyticsService
     from holdfast.insight.occupancy_service import OccupancyService
     from holdfast.insight.refusals import RefusalAudit
     from holdfast.insight.registry import RegistryService
@@ -57,6 +58,7 @@ class Services:
     box_office: "BoxOffice"
     returns: "ReturnsService"
     insight: "InsightService"
+    analytics: "AnalyticsService"
     refusals: "RefusalAudit"
     catalogue: "Catalogue"
     live: "LiveService"
