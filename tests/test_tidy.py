@@ -30,6 +30,7 @@ SLICES = (
 )
 WITH_IO = frozenset(
     (
+        "accounts/sign_in_service.py",
         "compat/booking_v2.py",
         "holds/best_available.py",
         "holds/orphan_guard.py",

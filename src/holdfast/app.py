@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.compat.booking_v2 import BookingV2
 from holdfast.holds.best_available import BestAvailable
 from holdfast.holds.combiner import Combiner
@@ -54,6 +55,7 @@ from holdfast.workers.fan_out_webhooks import FanOutWebhooks
 from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.forget_messages import ForgetMessages
+from holdfast.workers.forget_sign_ins import ForgetSignIns
 from holdfast.workers.forget_webhooks import ForgetWebhooks
 from holdfast.workers.loop import Duties, Duty
 from holdfast.workers.measure_orphans import MeasureOrphans
@@ -152,6 +154,7 @@ class Application:
         refusals = RefusalAudit(database, settings.failure_audit_sample)
         accounts = AccountsService(database, token_keys(settings))
         accounts.on_config_change.append(catalogue.forget)
+        sign_ins = SignInService(database, accounts)
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
         seating = SeatingService(database, catalogue, settings)
@@ -161,6 +164,7 @@ class Application:
             settings=settings,
             database=database,
             accounts=accounts,
+            sign_ins=sign_ins,
             seating=seating,
             layout_files=LayoutFiles(database, catalogue, seating),
             series=SeriesService(database, catalogue),
@@ -170,7 +174,7 @@ class Application:
             best=BestAvailable(holds, catalogue, registry, settings),
             booking=BookingV2(database, catalogue, settings.hold_window_s, settings.bulk_seats_max),
             insight=InsightService(database, catalogue),
-            authenticator=Authenticator(accounts),
+            authenticator=Authenticator(accounts, sign_ins, trusted_proxies=settings.trusted_proxies),
             refusals=refusals,
             catalogue=catalogue,
             live=live,
@@ -188,7 +192,7 @@ class Application:
         deliver: DeliverWebhooks | None = None
         if work:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
-            housekeeping += [ForgetIdempotency(database), ForgetMessages(database)]
+            housekeeping += [ForgetIdempotency(database), ForgetMessages(database), ForgetSignIns(database)]
             housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
             housekeeping += [MeasureSales(database, catalogue), AuditIsolation(database, warm)]
             deliver = DeliverWebhooks(
@@ -236,6 +240,7 @@ class Application:
             await self.deliver_webhooks.close()
         await self.courier.close()
         await self.services.occupancy.close()
+        self.services.sign_ins.close()
         await self.live.close()
         if self.warm_writer is not None:
             await self.warm_writer.close()

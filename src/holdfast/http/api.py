@@ -83,13 +83,14 @@ def _openapi() -> OpenAPIConfig:
     schemes: dict[str, Any] = {
         "token": SecurityScheme(type="http", scheme="bearer", bearer_format="JWT"),
         "apiKey": SecurityScheme(type="apiKey", name="X-API-Key", security_scheme_in="header"),
+        "signIn": SecurityScheme(type="apiKey", name="holdfast_session", security_scheme_in="cookie"),
     }
     return OpenAPIConfig(
         title="Holdfast",
         version=version("holdfast"),
         description="A seat inventory engine: holds a seat for one buyer for a few minutes, and never sells it twice.",
         components=Components(security_schemes=schemes),
-        security=[{"token": []}, {"apiKey": []}],
+        security=[{"token": []}, {"apiKey": []}, {"signIn": []}],
         use_handler_docstrings=True,
         path="/docs/schema",  # Litestar's own place for it; /openapi.json and /docs are in system.py
         render_plugins=[JsonRenderPlugin()],

@@ -17,6 +17,7 @@ from holdfast.http import (
     registry,
     seating,
     series,
+    session,
     system,
     webhooks,
 )
@@ -24,6 +25,7 @@ from holdfast.http import (
 ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
     *accounts.ROUTES,
+    *session.ROUTES,
     *seating.ROUTES,
     *series.ROUTES,
     *places.ROUTES,

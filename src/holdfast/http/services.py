@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from litestar import Request
 
 from holdfast.accounts.service import AccountsService
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.settings import Settings
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.health import Health
@@ -38,6 +39,7 @@ class Services:
     settings: Settings
     database: Database
     accounts: AccountsService
+    sign_ins: SignInService
     authenticator: "Authenticator"
     seating: "SeatingService"
     series: "SeriesService"
