@@ -37,6 +37,7 @@ WITH_IO = frozenset(
         "holds/companions.py",
         "insight/invariants.py",
         "insight/occupancy_service.py",
+        "insight/public_service.py",
         "insight/refusals.py",
         "insight/registry.py",
         "live/availability.py",

@@ -23,6 +23,7 @@ from holdfast.http.auth import Authenticator
 from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
 from holdfast.insight.occupancy_service import OccupancyService
+from holdfast.insight.public_service import PublicEvents
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.insight.registry import RegistryService
 from holdfast.insight.service import InsightService
@@ -181,6 +182,7 @@ class Application:
             availability=Availability(hot, live),
             registry=RegistryService(database, catalogue, reconciler),
             occupancy=occupancy,
+            public_events=PublicEvents(database, catalogue, occupancy),
             feed=feed,
             warm=warm,
             geometry=GeometryService(catalogue),
@@ -239,6 +241,7 @@ class Application:
         if self.deliver_webhooks is not None:
             await self.deliver_webhooks.close()
         await self.courier.close()
+        await self.services.public_events.close()
         await self.services.occupancy.close()
         self.services.sign_ins.close()
         await self.live.close()

@@ -125,6 +125,7 @@ async def world(
         webhooks=unused,
         occupancy=unused,
         geometry=unused,
+        public_events=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")

@@ -13,7 +13,9 @@ from holdfast.http import (
     live,
     migrations,
     occupancy,
+    pages,
     places,
+    public,
     registry,
     seating,
     series,
@@ -40,4 +42,6 @@ ROUTES: list[ControllerRouterHandler] = [
     *occupancy.ROUTES,
     *registry.ROUTES,
     *webhooks.ROUTES,
+    *public.ROUTES,
+    *pages.ROUTES,
 ]

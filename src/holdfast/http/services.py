@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldsService
     from holdfast.http.auth import Authenticator
     from holdfast.insight.occupancy_service import OccupancyService
+    from holdfast.insight.public_service import PublicEvents
     from holdfast.insight.refusals import RefusalAudit
     from holdfast.insight.registry import RegistryService
     from holdfast.insight.service import InsightService
@@ -58,6 +59,7 @@ class Services:
     webhooks: "WebhooksService"
     occupancy: "OccupancyService"
     geometry: "GeometryService"
+    public_events: "PublicEvents"
     feed: "Feed | None" = None
     warm: "Warm | None" = None
     health: Health = field(init=False)
