@@ -116,6 +116,17 @@ def test_behind_a_proxy_that_says_https_the_cookie_is_secure_and_bound_to_the_ho
             assert (name, attributes["secure"], attributes["path"]) == (SECURE_NAME, True, "/")
             secure = {**https, "Cookie": f"{SECURE_NAME}={value}"}
             assert (await w.client.get("/api/session", headers=secure)).status_code == 200
+            # A page of the same host that came without https is another's: anybody on the wire may have written it.
+            token = answer.json()["data"]["csrf_token"]
+            for scheme, status in (("http", 403), ("https", 200)):
+                sent = {
+                    **secure,
+                    "X-CSRF-Token": token,
+                    "Origin": f"{scheme}://tickets.example",
+                    "Host": "tickets.example",
+                }
+                ended = await w.client.delete("/api/users/me/sign-ins", headers=sent)
+                assert ended.status_code == status, ended.text
             # A sibling host can set the plain name, and anybody on the wire the plain connection's cookies.
             plain = {**https, "Cookie": f"{PLAIN_NAME}={value}"}
             assert (await w.client.get("/api/session", headers=plain)).status_code == 401
@@ -223,7 +234,7 @@ def test_a_body_that_is_none_is_refused(database: TestDatabase) -> None:
     async def check(w: World) -> None:
         good = {"email": ANN, "password": PASSWORD}
         wrong: list[Any] = [{}, {"email": ANN}, {**good, "email": 1}, {**good, "password": None}, [], "x", None]
-        wrong += [{**good, "organization_id": "x"}, {**good, "more": 1}]
+        wrong += [{**good, "organization_id": "x"}, {**good, "more": 1}, {**good, "email": "a\x00@b.c"}]
         for body in wrong:
             answer = await w.client.post("/api/session", json=body)
             assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request"), body
@@ -532,6 +543,19 @@ def test_after_ten_failures_an_address_has_to_wait_whoever_asks_and_wherever(dat
             assert (await b.sign_in(ANN, headers={"X-Forwarded-For": "198.51.100.1"})).status_code == 429
             await w.database.advance_clock(61)
             assert (await b.sign_in(ANN, headers={"X-Forwarded-For": "198.51.100.1"})).status_code == 201
+
+    run(database, check, trusted_proxies="127.0.0.1")
+
+
+def test_spellings_that_are_one_address_to_the_database_are_counted_together(database: TestDatabase) -> None:
+    async def check(w: World) -> None:
+        async with browser(w.client) as b:
+            for n in range(10):
+                spelling = "".join(letter.upper() if n >> at & 1 else letter for at, letter in enumerate("nobody"))
+                answer = await b.sign_in(f" {spelling}@example.org", headers={"X-Forwarded-For": f"192.0.2.{n}"})
+                assert answer.status_code == 401
+            rows = await w.sql("SELECT max(cardinality(failed_at)) AS most FROM sign_in_failures")
+            assert rows[0]["most"] == 10
 
     run(database, check, trusted_proxies="127.0.0.1")
 

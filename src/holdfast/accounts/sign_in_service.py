@@ -66,9 +66,10 @@ class SignInService:
         self, email: str, password: str, organization_id: UUID | None, origin: Origin
     ) -> tuple[Session, CookieText]:
         """A new cookie in any case. Raises SignInFailed, ChooseOrganization, RateLimited or Overloaded."""
-        attempt = await self._enter(_subject("email", email.strip().lower()), *_network_subjects(origin.ip))
+        address = await self._folded(email)
+        attempt = await self._enter(_subject("email", address), *_network_subjects(origin.ip))
         try:
-            candidates = await self._candidates(email.strip(), organization_id)
+            candidates = await self._candidates(address, organization_id)
             right = await self._right(candidates, password)
         except Overloaded:
             await self._settle(attempt, failed=False)  # nobody has looked at the password
@@ -85,6 +86,18 @@ class SignInService:
         await self._settle(attempt, failed=False)
         SIGN_INS.add("signed_in")
         return made
+
+    async def _folded(self, email: str) -> str:
+        """In small letters as the database makes them: two spellings that it takes for one address count as one."""
+        try:
+            email.encode()
+        except UnicodeEncodeError:
+            email = "\x00"
+        if "\x00" in email:
+            problem = Problem("/email", "not_text", "contains characters that are no text")
+            raise InvalidRequest(f"email {problem.detail}.", [problem])
+        async with self._database.transaction() as tx:
+            return await store.folded(tx, email.strip())
 
     async def _candidates(self, email: str, organization_id: UUID | None) -> list[Candidate | None]:
         """Who may be meant. For nobody there is one None: whatever is done for somebody is done once for nobody too."""

@@ -134,7 +134,8 @@ class Authenticator:
         headers = connection["headers"]
         believed = proxy_believed(connection.get("client"), self._trusted_proxies)
         socket = str(connection["type"]) == "websocket"
-        require_own_page(headers, host_names(headers, proxy_believed=believed), said_to=socket)
+        https = is_https(connection, self._trusted_proxies)
+        require_own_page(headers, host_names(headers, proxy_believed=believed), https=https, said_to=socket)
 
     async def _of_cookie(self, cookie: CookieText, connection: Scope, *, own_page: bool) -> Principal:
         header = b"\x00".join((b"cookie", cookie.text.encode()))

@@ -53,7 +53,7 @@ def _line(value: str, max_age_s: int, *, https: bool) -> str:
     return f"{name}={value}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Strict{secure}"
 
 
-def require_own_page(headers: RawHeaders, hosts: frozenset[bytes], *, said_to: bool = False) -> None:
+def require_own_page(headers: RawHeaders, hosts: frozenset[bytes], *, https: bool, said_to: bool = False) -> None:
     """Refuses what another site's page sent. `hosts`: names this server is called by in the request.
 
     A browser says so in Sec-Fetch-Site where the connection is safe, and in Origin otherwise. `said_to`: it must say so
@@ -64,7 +64,7 @@ def require_own_page(headers: RawHeaders, hosts: frozenset[bytes], *, said_to: b
         if site.lower() not in _OWN_SITE:
             raise CsrfFailed("This request was sent by a page of another site.")
     elif origin is not None:
-        if _authority(origin) not in hosts:
+        if _authority(origin, https=https) not in hosts:
             raise CsrfFailed("This request was sent by a page of another site.")
     elif said_to:
         raise CsrfFailed("A request with a cookie must say where it comes from (Origin).")
@@ -81,13 +81,15 @@ def host_names(headers: RawHeaders, *, proxy_believed: bool) -> frozenset[bytes]
     return frozenset(_without_port(value.strip().lower()) for name, value in headers if name in named)
 
 
-def _authority(origin: bytes) -> bytes | None:
-    """None for `null`, which is what hides its origin."""
+def _authority(origin: bytes, *, https: bool) -> bytes | None:
+    """None for `null`, which is what hides its origin; and, over https, for a page that came without."""
     try:
         parts = urlsplit(origin.decode("latin-1"))
     except ValueError:
         return None
-    return _without_port(parts.netloc.lower().encode("latin-1")) if parts.scheme in ("http", "https") else None
+    if parts.scheme not in (("https",) if https else ("http", "https")):
+        return None
+    return _without_port(parts.netloc.lower().encode("latin-1"))
 
 
 def _without_port(host: bytes) -> bytes:

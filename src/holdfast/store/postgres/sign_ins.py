@@ -32,7 +32,7 @@ SETTLED_WITHIN_S = 60.0
 # Across organizations, as the engine's role, which sees these three columns of users with a password.
 FIND_BY_EMAIL = """
 SELECT organization_id, id FROM users
-WHERE sign_in_email = lower($1) AND ($2::uuid IS NULL OR organization_id = $2) ORDER BY organization_id LIMIT $3
+WHERE sign_in_email = $1 AND ($2::uuid IS NULL OR organization_id = $2) ORDER BY organization_id LIMIT $3
 """
 FIND_CANDIDATE = """
 SELECT o.name AS organization_name, o.tenant_id, u.id, u.email, u.display_name, u.created_at, u.deactivated_at,
@@ -45,8 +45,13 @@ WHERE o.organization_id = $1
 """
 
 
+async def folded(tx: Transaction, email: str) -> str:
+    text: str = await tx.fetchval("SELECT lower($1::text)", email)
+    return text
+
+
 async def find_by_email(engine_tx: Transaction, email: str, organization_id: UUID | None) -> list[tuple[UUID, UUID]]:
-    """Organizations and users. Looks across organizations: in an engine's transaction."""
+    """Organizations and users; `email` as `folded` gives it. Looks across organizations: in an engine's transaction."""
     rows = await engine_tx.fetch(FIND_BY_EMAIL, email, organization_id, ORGANIZATIONS_TRIED)
     return [(row["organization_id"], row["id"]) for row in rows]
 
