@@ -160,7 +160,7 @@ def _plain_page(status: int, title: str, said: str) -> _Bytes:
 
 
 _NOT_BUILT: Final = _plain_page(
-    503,
+    404,
     "The pages are not built",
     "<p>The server runs, but this copy of Holdfast came without its web pages. In the source folder, build them with"
     " <code>make web</code> and start the server again.</p>\n"
