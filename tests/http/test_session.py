@@ -151,9 +151,10 @@ def test_two_different_cookies_of_the_name_are_none(database: TestDatabase) -> N
         await make_person(w.client, w.admin, ANN)
         async with browser(w.client) as b:
             await b.sign_in(ANN)
-            other = new_cookie(w.first.organization_id).text
-            twice = {"Cookie": f"{PLAIN_NAME}={other}; {PLAIN_NAME}={b.cookie}"}
-            assert (await w.client.get("/api/session", headers=twice)).status_code == 401
+            for _ in range(16):  # whichever of the two a server without this rule would take
+                other = new_cookie(w.first.organization_id).text
+                twice = {"Cookie": f"{PLAIN_NAME}={other}; {PLAIN_NAME}={b.cookie}"}
+                assert (await w.client.get("/api/session", headers=twice)).status_code == 401
             same = {"Cookie": f"a=b; {PLAIN_NAME}={b.cookie}; x; {PLAIN_NAME}={b.cookie}"}
             assert (await w.client.get("/api/session", headers=same)).status_code == 200
 
