@@ -15,6 +15,7 @@ from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secre
 from holdfast.accounts.service import AccountsService
 from holdfast.checkout.box_office import BoxOffice
 from holdfast.checkout.service import CheckoutService
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.compat.booking_v2 import BookingV2
 from holdfast.gates.service import GatesService
 from holdfast.holds.best_available import BestAvailable
@@ -26,6 +27,7 @@ from holdfast.http.reserve_protocol import reserve_protocol
 from holdfast.http.services import Services
 from holdfast.insight.analytics_service import AnalyticsService
 from holdfast.insight.occupancy_service import OccupancyService
+from holdfast.insight.public_service import PublicEvents
 from holdfast.insight.refusals import RefusalAudit
 from holdfast.insight.registry import RegistryService
 from holdfast.insight.service import InsightService
@@ -62,6 +64,7 @@ from holdfast.workers.fan_out_webhooks import FanOutWebhooks
 from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.forget_idempotency import ForgetIdempotency
 from holdfast.workers.forget_messages import ForgetMessages
+from holdfast.workers.forget_sign_ins import ForgetSignIns
 from holdfast.workers.forget_webhooks import ForgetWebhooks
 from holdfast.workers.loop import Duties, Duty
 from holdfast.workers.measure_orphans import MeasureOrphans
@@ -161,6 +164,7 @@ class Application:
         refusals = RefusalAudit(database, settings.failure_audit_sample)
         accounts = AccountsService(database, token_keys(settings))
         accounts.on_config_change.append(catalogue.forget)
+        sign_ins = SignInService(database, accounts)
         occupancy = OccupancyService(database, catalogue, warm)
         feed.followers.append(occupancy)
         gates = GatesService(database, catalogue)
@@ -174,6 +178,7 @@ class Application:
             settings=settings,
             database=database,
             accounts=accounts,
+            sign_ins=sign_ins,
             seating=seating,
             layout_files=LayoutFiles(database, catalogue, seating),
             series=SeriesService(database, catalogue),
@@ -187,13 +192,14 @@ class Application:
             returns=ReturnsService(database, catalogue),
             insight=InsightService(database, catalogue),
             analytics=AnalyticsService(database, catalogue),
-            authenticator=Authenticator(accounts),
+            authenticator=Authenticator(accounts, sign_ins, trusted_proxies=settings.trusted_proxies),
             refusals=refusals,
             catalogue=catalogue,
             live=live,
             availability=Availability(hot, live),
             registry=RegistryService(database, catalogue, reconciler),
             occupancy=occupancy,
+            public_events=PublicEvents(database, catalogue, occupancy),
             feed=feed,
             warm=warm,
             geometry=GeometryService(catalogue),
@@ -210,6 +216,7 @@ class Application:
             housekeeping.append(ExpireHolds(database, settings.sweeper_grace_s, settings.sweeper_batch))
             housekeeping += [ExpireCheckouts(database), ForgetIdempotency(database), ForgetMessages(database)]
             housekeeping.append(SettlePayments(database, payments.settlement))
+            housekeeping.append(ForgetSignIns(database))
             housekeeping += [FoldOccupancy(database), SnapshotOccupancy(database)]
             housekeeping += [MeasureSales(database, catalogue), AuditIsolation(database, warm)]
             deliver = DeliverWebhooks(
@@ -256,7 +263,9 @@ class Application:
         if self.deliver_webhooks is not None:
             await self.deliver_webhooks.close()
         await self.courier.close()
+        await self.services.public_events.close()
         await self.services.occupancy.close()
+        self.services.sign_ins.close()
         await self.live.close()
         if self.warm_writer is not None:
             await self.warm_writer.close()

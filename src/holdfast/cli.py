@@ -19,6 +19,7 @@ _COMMANDS = {
     "doctor": "doctor",
     "bootstrap": "organization",
     "token": "organization",
+    "user": "user",
     "layout": "layout",
     "event": "event",
     "report": "report",

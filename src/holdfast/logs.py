@@ -18,6 +18,7 @@ _PASSWORD_IN_URL = re.compile(r"(\w+://[^:/@\s]*:)[^@\s]+@")
 _CREDENTIALS = re.compile(
     r"\beyJ[\w-]+\.[\w-]+\.[\w-]+"  # a token
     r"|\bhft?_[0-9a-f]{32}_[0-9a-f]{32}_[\w-]+"  # an API key
+    r"|\bhfs_[0-9a-f]{32}_[\w-]+"  # a signed-in browser's cookie
     r"|\bwhsec_[\w+/=-]+"  # a webhook's secret
     r"|(?i:\bbearer\s+)[\w.~+/=-]+"
     r"|(?i:(?<=access_token=)|(?<=password=)|(?<=secret=)|(?<=token=))[^&\s\"']+"

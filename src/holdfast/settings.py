@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     webhook_secret_overlap_s: float = 86_400  # after a rotation the old secret signs too for so long
     webhook_concurrency: int = 64  # webhooks under way at once in a worker process
     webhook_endpoint_concurrency: int = 4  # and to one endpoint, from all processes
+    pages: str | None = None  # folder of the built web pages; none: those that came with the package
     log_level: str = "info"
 
 

@@ -12,10 +12,12 @@ import uvicorn
 from litestar.types import ControllerRouterHandler
 
 from holdfast.accounts.credentials import TokenKeys
+from holdfast.accounts.passwords import Hashing
 from holdfast.accounts.records import Bootstrap
 from holdfast.accounts.service import AccountsService
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.http import accounts as accounts_routes
-from holdfast.http import system
+from holdfast.http import session, system
 from holdfast.http.api import build_api
 from holdfast.http.auth import Authenticator
 from holdfast.http.services import Services
@@ -24,14 +26,22 @@ from holdfast.store.postgres.database import Database
 from tests.conftest import TestDatabase
 
 SECRETS = {"new": b"n" * 40, "old": b"o" * 40}
-OWN_ROUTES: list[ControllerRouterHandler] = [*system.ROUTES, *accounts_routes.ROUTES]
+OWN_ROUTES: list[ControllerRouterHandler] = [*system.ROUTES, *accounts_routes.ROUTES, *session.ROUTES]
 
 
 @asynccontextmanager
 async def serving(app: Any, protocol: Any = "auto") -> AsyncIterator[httpx.AsyncClient]:
     """`app` behind uvicorn on 127.0.0.1, and a client of it."""
     server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning", access_log=False, http=protocol)
+        uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=0,
+            log_level="warning",
+            access_log=False,
+            http=protocol,
+            proxy_headers=False,  # as the product's own server has it
+        )
     )
     task = asyncio.create_task(server.serve())
     while not server.started:
@@ -88,12 +98,16 @@ async def world(
     pool = await Database.open(database.app, 4)
     keys = TokenKeys(SECRETS)
     accounts = AccountsService(pool, keys, guest_ttl_s=guest_ttl_s)
+    sign_ins = SignInService(pool, accounts, Hashing(memory_kib=1024))  # quick, and still Argon2
     unused: Any = None
     services = Services(
         settings=Settings(**settings),
         database=pool,
         accounts=accounts,
-        authenticator=Authenticator(accounts, remember_s=remember_s),
+        sign_ins=sign_ins,
+        authenticator=Authenticator(
+            accounts, sign_ins, remember_s=remember_s, trusted_proxies=settings.get("trusted_proxies", "")
+        ),
         seating=unused,
         series=unused,
         places=unused,
@@ -118,10 +132,12 @@ async def world(
         payments=unused,
         tickets=unused,
         gates=unused,
+        public_events=unused,
     )
     try:
         first = await accounts.bootstrap("Teatro Uno", tenant="Group")
         async with serving(build_api(services, routes, front=front)) as client:
             yield World(client, services, accounts, keys, database, first)
     finally:
+        sign_ins.close()
         await pool.close()

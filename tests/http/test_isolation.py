@@ -127,6 +127,9 @@ def booking(call: str) -> Case:
 # Every route that takes an id, with a request that would go through if the id were one's own.
 WITH_ID: dict[tuple[str, str], Case] = {
     ("PATCH", "/api/users/{id}"): lambda them, me: Asked("PATCH", f"/api/users/{them.user}", {"tiers": ["gold"]}),
+    ("PUT", "/api/users/{id}/password"): lambda them, me: Asked(
+        "PUT", f"/api/users/{them.user}/password", {"password": "taken over by me"}
+    ),
     ("DELETE", "/api/api-keys/{id}"): lambda them, me: Asked("DELETE", f"/api/api-keys/{them.key}"),
     ("GET", "/api/layouts/{layout_id}"): lambda them, me: Asked("GET", f"/api/layouts/{them.layout}"),
     ("POST", "/api/venues/{venue_id}/layouts"): lambda them, me: Asked(
@@ -275,6 +278,8 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("PUT", "/api/policy"): Asked("PUT", "/api/policy", {"max_seats_per_booking": 9}),
     ("GET", "/api/users"): Asked("GET", "/api/users"),
     ("POST", "/api/users"): Asked("POST", "/api/users", {}),
+    ("GET", "/api/users/me/sign-ins"): Asked("GET", "/api/users/me/sign-ins"),
+    ("DELETE", "/api/users/me/sign-ins"): Asked("DELETE", "/api/users/me/sign-ins"),
     ("GET", "/api/api-keys"): Asked("GET", "/api/api-keys"),
     ("POST", "/api/api-keys"): Asked("POST", "/api/api-keys", {"name": "mine"}),
     ("GET", "/api/webhooks"): Asked("GET", "/api/webhooks"),
@@ -294,8 +299,14 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/ticket-keys"): Asked("GET", "/api/ticket-keys"),
     ("POST", "/api/ticket-keys/rotate"): Asked("POST", "/api/ticket-keys/rotate"),
 }
-# A tenant is shared by its organizations on purpose, and a guest has no organization before the answer.
+# A tenant is shared by its organizations on purpose; a guest, and who signs in, has no organization before the answer
+# (test_session.py); what is on sale is there for everybody (test_public.py).
 ELSEWHERE = {
+    ("POST", "/api/session"),
+    ("GET", "/api/session"),
+    ("DELETE", "/api/session"),
+    ("GET", "/api/public/events"),
+    ("GET", "/api/public/events/{event_id}"),
     ("GET", "/api/tenants/config"),
     ("POST", "/api/tenants/config"),
     ("POST", "/api/guest-tokens"),
@@ -335,7 +346,9 @@ async def furnish(made: Stage, name: str) -> Ids:
     sold = {"seats": [seats[4]["id"]], "holdType": "TILL", "attendees": guest}
     sale = await made.post(f"/api/events/{event}/sales", sold)
     ticket = sale.json()["data"]["tickets"][0]["id"]
-    user = await made.post("/api/users", {"display_name": f"{name} person"})
+    user = await made.post(
+        "/api/users", {"display_name": f"{name} person", "email": f"{name}@example.org", "role": "scanner"}
+    )
     key = await made.post("/api/api-keys", {"name": f"{name} key"})
     endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
     webhook = endpoint.json()["data"]["id"]
@@ -382,7 +395,7 @@ TABLES = (
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
     "layout_migrations", "event_layout_changes", "checkouts", "checkout_lines", "payments", "refunds", "tickets",
-    "ticket_keys", "ticket_days", "zone_attendance", "admissions",
+    "ticket_keys", "ticket_days", "zone_attendance", "admissions", "sign_ins",
 )  # fmt: skip
 
 

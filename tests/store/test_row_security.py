@@ -10,6 +10,8 @@ from uuid import UUID, uuid4
 import asyncpg
 import pytest
 
+from holdfast.accounts.records import Origin
+from holdfast.holds.lifecycle import Actor
 from holdfast.store.postgres.webhooks import mark_sold_out
 from holdfast.webhooks.courier import Courier
 from holdfast.webhooks.records import NewEndpoint
@@ -19,6 +21,7 @@ from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
 from tests.conftest import TestDatabase
 from tests.factories import staff_call, theatre_config
+from tests.http.browsers import PASSWORD, make_person
 from tests.http.client import bearer
 from tests.http.migration_ground import add_version, apply, plan
 from tests.stage import Stage, stage
@@ -34,6 +37,7 @@ MAY_BE_DELETED = {
     "webhook_deliveries",
     "webhook_attempts",
     "sold_out_events",
+    "sign_ins",
 }
 REWRITTEN_BY_MIGRATION = ("event_seats", "event_zones")
 """Deleted only by the transaction that migrates their event."""
@@ -44,6 +48,7 @@ ENGINE_MAY_READ = {
     "occupancy_changes": {"organization_id", "event_id"},
     "webhook_endpoints": {"organization_id", "enabled"},
     "webhook_deliveries": {"status", "next_attempt_at"},
+    "users": {"organization_id", "id", "sign_in_email"},
 }
 """All that the engine's role may see across organizations: whose turn it is, and nothing about it."""
 ENGINE_FOLLOWS = "outbox"
@@ -96,6 +101,14 @@ async def furnish_webhooks(*sides: Stage) -> None:
     await courier.close()
 
 
+async def furnish_sign_ins(*sides: Stage) -> None:
+    for number, side in enumerate(sides):
+        email = f"person{number}@example.org"
+        await make_person(side.client, side.admin, email)
+        origin = Origin(actor=Actor.API, subject="unknown")
+        await side.app.services.sign_ins.sign_in(email, PASSWORD, None, origin)
+
+
 @asynccontextmanager
 async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
     """Two furnished organizations of two tenants, and connections of both roles."""
@@ -120,6 +133,7 @@ async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
             assert (await side.hold(side.admin, 1)).status_code == 201  # a change that is not folded yet
         await SnapshotOccupancy(made.app.database).once()
         await furnish_webhooks(made, other)
+        await furnish_sign_ins(made, other)
         for side in (made, other):
             assert (await apply(side, (await plan(side, await add_version(side, MORE)))["id"])).status_code == 200
         app, owner = await asyncpg.connect(database.app), await asyncpg.connect(database.owner)
@@ -181,6 +195,7 @@ def test_every_table_with_a_tenants_rows_is_behind_the_wall(database: TestDataba
             "schema_migrations",
             "test_clock",
             "feed_cursors",
+            "sign_in_failures",
             "pgqueuer",
             "pgqueuer_log",
             "pgqueuer_schedules",

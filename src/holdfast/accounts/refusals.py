@@ -1,6 +1,6 @@
 """What the accounts can refuse beyond the common cases."""
 
-from holdfast.kernel.errors import Conflict, Forbidden, NotFound
+from holdfast.kernel.errors import Conflict, Forbidden, NotFound, Unauthorized
 
 
 class OrganizationNotFound(NotFound):
@@ -50,3 +50,41 @@ class RoleTooHigh(Forbidden):
 
     def __init__(self) -> None:
         super().__init__("Nobody can give, change or take away a role above their own.")
+
+
+# Signing in -----------------------------------------------------------------------------------------------------------
+class SignInFailed(Unauthorized):
+    """One and the same for an address that is not known, a wrong password, and somebody who may not any more."""
+
+    code = "sign_in_failed"
+
+    def __init__(self) -> None:
+        super().__init__("E-mail address or password is wrong.")
+
+
+class ChooseOrganization(Conflict):
+    """The password is right in several organizations: `organizations` has them."""
+
+    code = "choose_organization"
+
+    def __init__(self, organizations: list[dict[str, str]]) -> None:
+        super().__init__(
+            "You belong to several organizations: say which in organization_id.", organizations=organizations
+        )
+
+
+class CsrfFailed(Forbidden):
+    code = "csrf_failed"
+
+
+class WrongPassword(Forbidden):
+    code = "wrong_password"
+
+    def __init__(self) -> None:
+        super().__init__("The current password is wrong.")
+
+
+class NoSignIn(Conflict):
+    """A password would be of no use to this user."""
+
+    code = "cannot_sign_in"

@@ -42,6 +42,7 @@ from holdfast.accounts.refusals import (
     UserInactive,
     UserNotFound,
 )
+from holdfast.accounts.sign_in import MAY_SIGN_IN
 from holdfast.accounts.standing import (
     GuestStandings,
     TenantAccess,
@@ -59,6 +60,7 @@ from holdfast.seating.policy import SeatingPolicy, parse_policy
 from holdfast.store.postgres import accounts as store
 from holdfast.store.postgres.database import Database, Transaction
 from holdfast.store.postgres.idempotency import run_once
+from holdfast.store.postgres.sign_ins import end_sign_ins
 
 BOOTSTRAP_TTL_S = 7 * 86_400
 
@@ -280,7 +282,7 @@ class AccountsService:
         display_name: str | None = None,
         user_id: UUID | None = None,
     ) -> Member:
-        _require_grant(call, role)
+        require_grant(call, role)
         require_texts({"/email": email, "/display_name": display_name})
         wanted = read_tiers("/tiers", tiers)
         bearer = user_id or new_id()
@@ -310,9 +312,9 @@ class AccountsService:
             known = await store.find_member(tx, call.organization_id, user_id)
             if known is None:
                 raise UserNotFound
-            _require_grant(call, known.role)
+            require_grant(call, known.role)
             if change.role is not msgspec.UNSET:
-                _require_grant(call, change.role)
+                require_grant(call, change.role)
             return await self._change(tx, call.organization_id, origin_of(call), known, change)
 
         return await run_once(self._database, call, work, Member)
@@ -338,6 +340,8 @@ class AccountsService:
         await store.store_membership(tx, organization_id, known.id, role, tiers, active)
         changed = await store.find_member(tx, organization_id, known.id)
         assert changed is not None
+        if changed.deactivated_at is not None or not changed.active or changed.role not in MAY_SIGN_IN:
+            await end_sign_ins(tx, organization_id, known.id)  # they do not come back with the user
         # The audit names what was changed; personal data stays out of it.
         said = {
             "fields": [name for name in change.__struct_fields__ if getattr(change, name) is not msgspec.UNSET],
@@ -563,7 +567,7 @@ def _new_member(
     )
 
 
-def _require_grant(call: Call, role: Role) -> None:
+def require_grant(call: Call, role: Role) -> None:
     require_administrator(call.principal)
     highest = highest_grantable(call.principal)
     if highest is None or not at_least(highest, role):

@@ -115,7 +115,7 @@ async def store_organization_config(request: Asked, data: JSONBody[Document]) ->
 async def show_tenant_config(request: Asked) -> Data[ConfigAnswer]:
     """The hold types that all organizations of the tenant share. With the tenant's API key."""
     found = services(request)
-    access = await found.authenticator.tenant_access(request.scope["headers"], origin_of_request(request))
+    access = await found.authenticator.tenant_access(request.scope, origin_of_request(request))
     return Data(await found.accounts.tenant_config(access))
 
 
@@ -123,7 +123,7 @@ async def show_tenant_config(request: Asked) -> Data[ConfigAnswer]:
 async def store_tenant_config(request: Asked, data: JSONBody[Document]) -> Data[ConfigAnswer]:
     """Replaces the tenant's hold types. With the tenant's API key."""
     found = services(request)
-    access = await found.authenticator.tenant_access(request.scope["headers"], origin_of_request(request))
+    access = await found.authenticator.tenant_access(request.scope, origin_of_request(request))
     return Data(await found.accounts.store_tenant_config(access, data))
 
 

@@ -6,8 +6,9 @@ from importlib.metadata import version
 from typing import Any
 
 import structlog
-from litestar import Litestar, Router
+from litestar import Litestar, Request, Router
 from litestar.datastructures import State
+from litestar.exceptions import NotFoundException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
@@ -15,6 +16,7 @@ from litestar.types import ASGIApp, ControllerRouterHandler, Message, Receive, S
 
 from holdfast.http.auth import proxy_networks
 from holdfast.http.body import StrictBody
+from holdfast.http.pages import PAGE_POLICY, missing_page
 from holdfast.http.problem import chosen_request_id, handle_problem, problem_answer
 from holdfast.http.services import Services
 from holdfast.kernel.counting import PlainHistogram
@@ -36,12 +38,6 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 LARGE_BODY = "large_body"
 """A handler with opt={"large_body": True} takes bodies up to `layout_limit_bytes`."""
-
-PAGE_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
-    b"connect-src 'self'; worker-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
-    b"frame-ancestors 'none'"
-)
 
 
 def build_api(
@@ -72,24 +68,30 @@ def _litestar(services: Services, routes: Sequence[ControllerRouterHandler]) -> 
         state=State({"services": services}),
         dto=StrictBody,
         return_dto=None,
-        exception_handlers={Exception: handle_problem},
+        exception_handlers={NotFoundException: _handle_missing, Exception: handle_problem},
         request_max_body_size=services.settings.body_limit_bytes,
         openapi_config=_openapi(),
         logging_config=None,
     )
 
 
+def _handle_missing(request: Request[Any, Any, Any], error: NotFoundException) -> Any:
+    """No route has this address."""
+    return missing_page(request) or handle_problem(request, error)
+
+
 def _openapi() -> OpenAPIConfig:
     schemes: dict[str, Any] = {
         "token": SecurityScheme(type="http", scheme="bearer", bearer_format="JWT"),
         "apiKey": SecurityScheme(type="apiKey", name="X-API-Key", security_scheme_in="header"),
+        "signIn": SecurityScheme(type="apiKey", name="holdfast_session", security_scheme_in="cookie"),
     }
     return OpenAPIConfig(
         title="Holdfast",
         version=version("holdfast"),
         description="A seat inventory engine: holds a seat for one buyer for a few minutes, and never sells it twice.",
         components=Components(security_schemes=schemes),
-        security=[{"token": []}, {"apiKey": []}],
+        security=[{"token": []}, {"apiKey": []}, {"signIn": []}],
         use_handler_docstrings=True,
         path="/docs/schema",  # Litestar's own place for it; /openapi.json and /docs are in system.py
         render_plugins=[JsonRenderPlugin()],

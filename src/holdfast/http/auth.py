@@ -10,14 +10,18 @@ from typing import Any, Final
 from uuid import UUID
 
 from litestar import Request
+from litestar.types import Scope
 from msgspec.structs import replace
 
 from holdfast.accounts.credentials import MAX_CREDENTIAL_CHARS, ApiKeyText, parse_api_key, scope_allows
 from holdfast.accounts.principal import Call, Idempotency, Principal, Role
 from holdfast.accounts.records import Origin
 from holdfast.accounts.service import AccountsService
+from holdfast.accounts.sign_in import CookieText
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.accounts.standing import TenantAccess
 from holdfast.holds.lifecycle import Actor
+from holdfast.http.cookies import host_names, require_csrf_token, require_own_page, session_cookie
 from holdfast.http.problem import request_id_of
 from holdfast.http.services import services
 from holdfast.kernel.errors import Forbidden, InvalidRequest, Unauthorized
@@ -36,8 +40,18 @@ SAFE_METHODS: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 class Authenticator:
     """Verifies credentials, and remembers each for a few seconds: so long a deactivated one may still be accepted."""
 
-    def __init__(self, accounts: AccountsService, *, remember_s: float = REMEMBER_S, capacity: int = CAPACITY) -> None:
+    def __init__(
+        self,
+        accounts: AccountsService,
+        sign_ins: SignInService,
+        *,
+        trusted_proxies: str = "",
+        remember_s: float = REMEMBER_S,
+        capacity: int = CAPACITY,
+    ) -> None:
         self._accounts = accounts
+        self._sign_ins = sign_ins
+        self._trusted_proxies = trusted_proxies
         self._remember_s = remember_s
         self._capacity = capacity
         # In the order of entry, which is nearly that of expiry: the first is the one to drop.
@@ -77,8 +91,14 @@ class Authenticator:
         for header in [h for h, (known, _) in self._known.items() if known.organization_id == organization_id]:
             del self._known[header]
 
-    async def authenticate(self, headers: RawHeaders) -> Principal:
-        """From raw ASGI headers (names in small letters). Raises Unauthorized."""
+    async def authenticate(
+        self, headers: RawHeaders, connection: Scope | None = None, *, own_page: bool = False
+    ) -> Principal:
+        """From raw ASGI headers (names in small letters). Raises Unauthorized.
+
+        `connection`: whose cookie is taken where there is no other credential; what it asks to change must come from our
+        own pages. `own_page`: whatever it asks for.
+        """
         found = _credentials(headers)
         authorization, api_key = found.get(b"authorization"), found.get(b"x-api-key")
         if authorization is not None and api_key is not None:
@@ -95,7 +115,45 @@ class Authenticator:
                 return known
             organization_id = None if named is None else _organization_id(named)
             return await self._once(header, self._accounts.principal_of_key(_api_key(api_key), organization_id))
+        if connection is not None:
+            cookie = self.cookie_of(connection)
+            if cookie is not None:
+                return await self._of_cookie(cookie, connection, own_page=own_page)
         raise Unauthorized("Send a credential: Authorization: Bearer with a token, or X-API-Key with a key.")
+
+    # Signed-in browsers ---------------------------------------------------------------------------------------
+    def cookie_of(self, connection: Scope) -> CookieText | None:
+        return session_cookie(connection["headers"], https=is_https(connection, self._trusted_proxies))
+
+    def used_cookie(self, connection: Scope) -> CookieText | None:
+        """The cookie, where it is what the request is authenticated by."""
+        found = _credentials(connection["headers"])
+        return None if b"authorization" in found or b"x-api-key" in found else self.cookie_of(connection)
+
+    def require_own_page(self, connection: Scope) -> None:
+        headers = connection["headers"]
+        believed = proxy_believed(connection.get("client"), self._trusted_proxies)
+        socket = str(connection["type"]) == "websocket"
+        https = is_https(connection, self._trusted_proxies)
+        require_own_page(headers, host_names(headers, proxy_believed=believed), https=https, said_to=socket)
+
+    async def _of_cookie(self, cookie: CookieText, connection: Scope, *, own_page: bool) -> Principal:
+        header = b"\x00".join((b"cookie", cookie.text.encode()))
+        principal = self.remembered(header) or await self._once(header, self._sign_ins.principal_of_cookie(cookie))
+        socket = str(connection["type"]) == "websocket"
+        changes = not socket and str(connection.get("method")) not in SAFE_METHODS
+        if own_page or changes or socket:
+            self.require_own_page(connection)
+        if changes:
+            require_csrf_token(connection["headers"], cookie)
+        return principal
+
+    def forget_cookie(self, cookie: CookieText) -> None:
+        """Somebody signed out by this process."""
+        self._changes += 1
+        header = b"\x00".join((b"cookie", cookie.text.encode()))
+        self._under_way.pop(header, None)
+        self._known.pop(header, None)
 
     async def _once(self, header: bytes, work: Coroutine[Any, Any, tuple[Principal, float]]) -> Principal:
         """A hundred requests with the same new credential are one look into the database."""
@@ -128,8 +186,9 @@ class Authenticator:
         self._known.pop(header, None)
         self._known[header] = (principal, time.monotonic() + life_s)
 
-    async def tenant_access(self, headers: RawHeaders, origin: Origin) -> TenantAccess:
+    async def tenant_access(self, connection: Scope, origin: Origin) -> TenantAccess:
         """A tenant's key without naming an organization, or a superadmin of one of the tenant's organizations."""
+        headers = connection["headers"]
         found = _credentials(headers)
         raw = found.get(b"x-api-key")
         if raw is not None and b"authorization" not in found:
@@ -139,7 +198,7 @@ class Authenticator:
                 raise Forbidden("This needs a tenant's API key.")
             by_key = replace(origin, actor=Actor.API, subject=f"tenant-key:{key.key_id}")
             return await self._accounts.tenant_access_of_key(key, by_key)
-        principal = await self.authenticate(headers)
+        principal = await self.authenticate(headers, connection)
         if principal.role is not Role.SUPERADMIN or principal.tenant_id is None:
             raise Forbidden("This needs a tenant's API key.", required_role="superadmin")
         by_user = replace(origin, actor=principal.actor, subject=principal.subject, user_id=principal.user_id)
@@ -185,7 +244,7 @@ async def call_of(request: Request[Any, Any, Any]) -> Call:
     """Who asks and from where. An API key's scope is checked here: the handler's opt `scope`, else read or *."""
     raw = request.scope["headers"]
     idempotency = await _idempotency_of(request)
-    principal = await services(request).authenticator.authenticate(raw)
+    principal = await services(request).authenticator.authenticate(raw, request.scope)
     request.scope["state"]["organization_id"] = principal.organization_id  # for the log
     origin = origin_of_request(request)
     call = Call(
@@ -272,6 +331,24 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     return getattr(found, "ipv4_mapped", None) or found
 
 
+def proxy_believed(client: Any, trusted_proxies: str) -> bool:
+    """Whether the peer is a proxy whose word is taken for where a request comes from."""
+    if not trusted_proxies:
+        return False
+    peer = _address(client[0]) if client else None
+    return any(peer in network for network in proxy_networks(trusted_proxies)) if peer else "unix" in trusted_proxies
+
+
+def is_https(connection: Scope, trusted_proxies: str) -> bool:
+    """Whether the browser's own connection is encrypted: ours, or the one to a trusted proxy that says so."""
+    if str(connection.get("scheme")) in ("https", "wss"):
+        return True
+    if not proxy_believed(connection.get("client"), trusted_proxies):
+        return False
+    said = [value for name, value in connection["headers"] if name == b"x-forwarded-proto"]
+    return bool(said) and said[0].split(b",")[0].strip().lower() in (b"https", b"wss")
+
+
 def client_ip(client: Any, headers: RawHeaders, trusted_proxies: str) -> str | None:
     """The peer's address; behind trusted proxies the nearest address in X-Forwarded-For that is not one of them.
 
@@ -279,8 +356,7 @@ def client_ip(client: Any, headers: RawHeaders, trusted_proxies: str) -> str | N
     """
     peer = _address(client[0]) if client else None
     trusted = proxy_networks(trusted_proxies)
-    believed = any(peer in network for network in trusted) if peer else "unix" in trusted_proxies
-    if believed:
+    if proxy_believed(client, trusted_proxies):
         hops = [hop for name, value in headers if name == b"x-forwarded-for" for hop in value.split(b",")]
         for hop in reversed(hops):
             address = _address(hop.decode("latin-1"))

@@ -14,7 +14,7 @@ from holdfast.live.geometry_service import Form
 AnyRequest = Request[Any, Any, Any]
 
 FOREVER = "private, max-age=31536000, immutable"
-VARY = "Accept, Accept-Encoding, Authorization, X-API-Key"
+VARY = "Accept, Accept-Encoding, Authorization, X-API-Key, Cookie"
 
 
 @get(

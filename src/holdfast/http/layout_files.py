@@ -115,7 +115,7 @@ def _files(request: AnyRequest) -> LayoutFiles:
 
 async def _authenticate(request: AnyRequest) -> None:
     """Before the body is read: only from somebody we know do we take tens of megabytes."""
-    await services(request).authenticator.authenticate(request.scope["headers"])
+    await services(request).authenticator.authenticate(request.scope["headers"], request.scope)
 
 
 async def _drawn(scene: Scene) -> Response[bytes]:

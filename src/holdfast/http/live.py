@@ -46,7 +46,7 @@ async def viewer(connection: AnyRequest | AnySocket, access_token: str | None) -
         if any(name in (b"authorization", b"x-api-key") for name, _ in headers):
             raise Unauthorized("Send one credential: a header, or access_token.")
         headers.append((b"authorization", b"Bearer " + access_token.encode("latin-1", "replace")))
-    principal = await found.authenticator.authenticate(headers)
+    principal = await found.authenticator.authenticate(headers, connection.scope, own_page=True)
     connection.scope["state"]["organization_id"] = principal.organization_id  # for the log
     require_scope(Call(principal=principal), "read")
     return principal
@@ -208,7 +208,7 @@ async def availability(
     headers = [
         (b"etag", b"W/" + tag.encode()),
         (b"cache-control", b"private, no-cache"),
-        (b"vary", b"accept, accept-encoding, authorization, x-api-key"),
+        (b"vary", b"accept, accept-encoding, authorization, x-api-key, cookie"),
     ]
     if names_tag(request.headers.get("if-none-match", ""), tag):
         return _bytes(304, headers, b"")

@@ -18,10 +18,13 @@ from holdfast.http import (
     migrations,
     occupancy,
     payments,
+    pages,
     places,
+    public,
     registry,
     seating,
     series,
+    session,
     system,
     tickets,
     webhooks,
@@ -30,6 +33,7 @@ from holdfast.http import (
 ROUTES: list[ControllerRouterHandler] = [
     *system.ROUTES,
     *accounts.ROUTES,
+    *session.ROUTES,
     *seating.ROUTES,
     *series.ROUTES,
     *places.ROUTES,
@@ -50,4 +54,6 @@ ROUTES: list[ControllerRouterHandler] = [
     *payments.ROUTES,
     *tickets.ROUTES,
     *admissions.ROUTES,
+    *public.ROUTES,
+    *pages.ROUTES,
 ]

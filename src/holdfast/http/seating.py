@@ -407,7 +407,7 @@ async def sound(work: Awaitable[Answer], what: str) -> Answer:
 
 async def _authenticate(request: AnyRequest) -> None:
     """Before the body is read: only from somebody we know do we take tens of megabytes."""
-    await services(request).authenticator.authenticate(request.scope["headers"])
+    await services(request).authenticator.authenticate(request.scope["headers"], request.scope)
 
 
 def _decoded(body: bytes, shape: type[Any]) -> Any:

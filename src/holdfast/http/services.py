@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from litestar import Request
 
 from holdfast.accounts.service import AccountsService
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.settings import Settings
 from holdfast.store.postgres.database import Database
 from holdfast.store.postgres.health import Health
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.http.auth import Authenticator
     from holdfast.insight.analytics_service import AnalyticsService
     from holdfast.insight.occupancy_service import OccupancyService
+    from holdfast.insight.public_service import PublicEvents
     from holdfast.insight.refusals import RefusalAudit
     from holdfast.insight.registry import RegistryService
     from holdfast.insight.service import InsightService
@@ -45,6 +47,7 @@ class Services:
     settings: Settings
     database: Database
     accounts: AccountsService
+    sign_ins: SignInService
     authenticator: "Authenticator"
     seating: "SeatingService"
     series: "SeriesService"
@@ -70,6 +73,7 @@ class Services:
     payments: "PaymentsService"
     tickets: "TicketsService"
     gates: "GatesService"
+    public_events: "PublicEvents"
     feed: "Feed | None" = None
     warm: "Warm | None" = None
     health: Health = field(init=False)

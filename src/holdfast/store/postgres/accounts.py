@@ -172,6 +172,7 @@ async def change_user(tx: Transaction, organization_id: UUID, user_id: UUID, cha
             """
             UPDATE users SET
               email = CASE WHEN $3 THEN $4 ELSE email END,
+              sign_in_email = CASE WHEN password_hash IS NULL THEN NULL WHEN $3 THEN lower($4) ELSE sign_in_email END,
               display_name = CASE WHEN $5 THEN $6 ELSE display_name END,
               deactivated_at = CASE $7::boolean WHEN true THEN coalesce(deactivated_at, holdfast_now())
                                                 WHEN false THEN NULL ELSE deactivated_at END

@@ -99,6 +99,19 @@ async def list_on_sale(tx: Transaction, organization_id: UUID, limit: int) -> li
     return [row["id"] for row in await tx.fetch(LIST_ON_SALE, organization_id, limit)]
 
 
+LIST_PUBLIC = """
+SELECT id FROM events
+WHERE organization_id = $1 AND status IN ('published', 'live') AND ($2::uuid IS NULL OR id > $2)
+  AND (sale_end IS NULL OR sale_end > holdfast_now())
+ORDER BY id LIMIT $3
+"""
+
+
+async def list_public(tx: Transaction, organization_id: UUID, after: UUID | None, limit: int) -> list[UUID]:
+    """What is on sale, or will be."""
+    return [row["id"] for row in await tx.fetch(LIST_PUBLIC, organization_id, after, limit)]
+
+
 async def insert_event(tx: Transaction, organization_id: UUID, event_id: UUID, content: EventContent) -> Event:
     row = await tx.fetchrow(INSERT_EVENT, organization_id, event_id, *_values(content), content.series_id)
     assert row is not None
