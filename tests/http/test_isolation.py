@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import asyncpg
 import httpx
 
+from tests.checkouts import open_checkout
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.http.client import bearer
@@ -35,6 +37,9 @@ class Ids:
     delivery: str
     series: str
     migration: str
+    checkout: str
+    payment: str
+    refund: str
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,22 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("POST", "/api/webhooks/deliveries/{id}/replay"): lambda them, me: Asked(
         "POST", f"/api/webhooks/deliveries/{them.delivery}/replay"
     ),
+    ("POST", "/api/checkouts/{checkout_id}/pay"): lambda them, me: Asked(
+        "POST", f"/api/checkouts/{them.checkout}/pay", {"provider": "trial"}
+    ),
+    ("POST", "/api/checkouts/{checkout_id}/pay/cancel"): lambda them, me: Asked(
+        "POST", f"/api/checkouts/{them.checkout}/pay/cancel"
+    ),
+    ("POST", "/api/checkouts/{checkout_id}/complete"): lambda them, me: Asked(
+        "POST", f"/api/checkouts/{them.checkout}/complete", {"payment_reference": "mine"}
+    ),
+    ("GET", "/api/payments/{payment_id}"): lambda them, me: Asked("GET", f"/api/payments/{them.payment}"),
+    ("POST", "/api/payments/{payment_id}/simulate"): lambda them, me: Asked(
+        "POST", f"/api/payments/{them.payment}/simulate"
+    ),
+    ("POST", "/api/refunds/{refund_id}/done"): lambda them, me: Asked(
+        "POST", f"/api/refunds/{them.refund}/done", {"reference": "mine"}
+    ),
     ("POST", "/api/registry/reconcile"): lambda them, me: Asked(
         "POST", "/api/registry/reconcile", {"event_id": them.event}
     ),
@@ -247,12 +268,17 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("POST", "/api/series"): Asked("POST", "/api/series", {"name": "Mine"}),
     ("GET", "/api/holds"): Asked("GET", "/api/holds"),
     ("GET", "/api/audit"): Asked("GET", "/api/audit"),
+    ("GET", "/api/refunds"): Asked("GET", "/api/refunds"),
+    ("GET", "/api/payments/providers"): Asked("GET", "/api/payments/providers"),
+    ("PUT", "/api/payments/providers/{name}"): Asked("PUT", "/api/payments/providers/own", {"kind": "test"}),
+    ("DELETE", "/api/payments/providers/{name}"): Asked("DELETE", "/api/payments/providers/own"),
 }
 # A tenant is shared by its organizations on purpose, and a guest has no organization before the answer.
 ELSEWHERE = {
     ("GET", "/api/tenants/config"),
     ("POST", "/api/tenants/config"),
     ("POST", "/api/guest-tokens"),
+    ("POST", "/api/payments/webhook/{provider}"),  # has no credential: see test_payment_messages.py
 }
 # Filters that name a thing: what is not one's own is simply not there.
 FILTERS = (
@@ -260,6 +286,7 @@ FILTERS = (
     ("/api/holds", "event_id"),
     ("/api/layouts", "venue_id"),
     ("/api/events", "series_id"),
+    ("/api/refunds", "event_id"),
 )
 
 
@@ -289,6 +316,7 @@ async def furnish(made: Stage, name: str) -> Ids:
     series = await made.post("/api/series", {"name": f"{name} run", "layout_id": layout_id})
     await made.post(f"/api/layouts/{layout_id}/versions", {"config": theatre_config(2, 6, ga_capacity=10)})
     migration = await made.post(f"/api/events/{event}/migrations", {"layout_version": 2})
+    checkout, payment, refund = await furnish_money(made, event, [seats[4]["id"], seats[5]["id"]])
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -302,7 +330,26 @@ async def furnish(made: Stage, name: str) -> Ids:
         delivery=delivery.json()["data"]["id"],
         series=series.json()["data"]["id"],
         migration=migration.json()["data"]["id"],
+        checkout=checkout,
+        payment=payment,
+        refund=refund,
     )
+
+
+async def furnish_money(made: Stage, event: str, seats: list[str]) -> tuple[str, str, str]:
+    """An open checkout; a payment, and one too many, of another."""
+    await made.client.put("/api/payments/providers/trial", headers=made.admin, json={"kind": "test"})
+    connection = await asyncpg.connect(made.database.owner)
+    try:
+        holds = [await made.client.post(f"/api/events/{event}/seats/{s}/reserve", headers=made.admin) for s in seats]
+        waiting, paid = [await open_checkout(connection, [hold.json()["data"]["hold_id"]]) for hold in holds]
+    finally:
+        await connection.close()
+    for reference in ("one", "two"):
+        done = await made.post(f"/api/checkouts/{paid}/complete", {"payment_reference": reference})
+        assert done.status_code == 200, done.text
+    (refund,) = (await made.client.get("/api/refunds", headers=made.admin)).json()["data"]
+    return str(waiting), str(refund["payment_id"]), str(refund["id"])
 
 
 async def send(made: Stage, asked: Asked) -> httpx.Response:
@@ -324,7 +371,8 @@ TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
-    "layout_migrations", "event_layout_changes",
+    "layout_migrations", "event_layout_changes", "checkouts", "checkout_lines", "payment_providers", "payments",
+    "payment_messages", "refunds", "tickets",
 )  # fmt: skip
 
 
