@@ -152,7 +152,7 @@ class History:
     max_examples=25,
     deadline=None,
     database=None,
-    phases=[Phase.generate, Phase.shrink],
+    phases=[Phase.generate],  # a history is short enough to read as it is
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(story=st.lists(steps, min_size=3, max_size=14))
