@@ -158,6 +158,7 @@ def test_every_panel_has_a_title_a_unit_and_queries_of_the_chosen_source(dashboa
         "Duties and sweeper",
         "Webhooks",
         "Processes",
+        "Payments",
     ]
     for panel in panels:
         assert panel["title"]

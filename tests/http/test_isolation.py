@@ -5,8 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import asyncpg
 import httpx
 
+from tests.checkouts import open_checkout
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
 from tests.http.client import bearer
@@ -36,6 +38,9 @@ class Ids:
     series: str
     migration: str
     ticket: str
+    checkout: str
+    payment: str
+    refund: str
 
 
 @dataclass(frozen=True)
@@ -217,6 +222,22 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("POST", "/api/webhooks/deliveries/{id}/replay"): lambda them, me: Asked(
         "POST", f"/api/webhooks/deliveries/{them.delivery}/replay"
     ),
+    ("POST", "/api/checkouts/{checkout_id}/pay"): lambda them, me: Asked(
+        "POST", f"/api/checkouts/{them.checkout}/pay", {"provider": "trial"}
+    ),
+    ("POST", "/api/checkouts/{checkout_id}/pay/cancel"): lambda them, me: Asked(
+        "POST", f"/api/checkouts/{them.checkout}/pay/cancel"
+    ),
+    ("POST", "/api/checkouts/{checkout_id}/complete"): lambda them, me: Asked(
+        "POST", f"/api/checkouts/{them.checkout}/complete", {"payment_reference": "mine"}
+    ),
+    ("GET", "/api/payments/{payment_id}"): lambda them, me: Asked("GET", f"/api/payments/{them.payment}"),
+    ("POST", "/api/payments/{payment_id}/simulate"): lambda them, me: Asked(
+        "POST", f"/api/payments/{them.payment}/simulate"
+    ),
+    ("POST", "/api/refunds/{refund_id}/done"): lambda them, me: Asked(
+        "POST", f"/api/refunds/{them.refund}/done", {"reference": "mine"}
+    ),
     ("POST", "/api/registry/reconcile"): lambda them, me: Asked(
         "POST", "/api/registry/reconcile", {"event_id": them.event}
     ),
@@ -298,6 +319,10 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/tickets"): Asked("GET", "/api/tickets"),
     ("GET", "/api/ticket-keys"): Asked("GET", "/api/ticket-keys"),
     ("POST", "/api/ticket-keys/rotate"): Asked("POST", "/api/ticket-keys/rotate"),
+    ("GET", "/api/refunds"): Asked("GET", "/api/refunds"),
+    ("GET", "/api/payments/providers"): Asked("GET", "/api/payments/providers"),
+    ("PUT", "/api/payments/providers/{name}"): Asked("PUT", "/api/payments/providers/own", {"kind": "test"}),
+    ("DELETE", "/api/payments/providers/{name}"): Asked("DELETE", "/api/payments/providers/own"),
 }
 # A tenant is shared by its organizations on purpose; a guest, and who signs in, has no organization before the answer
 # (test_session.py); what is on sale is there for everybody (test_public.py).
@@ -310,6 +335,7 @@ ELSEWHERE = {
     ("GET", "/api/tenants/config"),
     ("POST", "/api/tenants/config"),
     ("POST", "/api/guest-tokens"),
+    ("POST", "/api/payments/webhook/{provider}"),  # has no credential: see test_payment_messages.py
 }
 # Filters that name a thing: what is not one's own is simply not there.
 FILTERS = (
@@ -318,6 +344,7 @@ FILTERS = (
     ("/api/layouts", "venue_id"),
     ("/api/events", "series_id"),
     ("/api/tickets", "event_id"),
+    ("/api/refunds", "event_id"),
 )
 
 
@@ -358,6 +385,7 @@ async def furnish(made: Stage, name: str) -> Ids:
     migration = await made.post(f"/api/events/{event}/migrations", {"layout_version": 2})
     await made.post(f"/api/events/{event}/admissions", {"ticket_id": ticket, "gate": f"{name} gate"})
     await made.client.get(f"/api/tickets/{ticket}", headers=made.admin)
+    checkout, payment, refund = await furnish_money(made, event, [seats[5]["id"], seats[6]["id"]])
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -372,7 +400,26 @@ async def furnish(made: Stage, name: str) -> Ids:
         series=series.json()["data"]["id"],
         migration=migration.json()["data"]["id"],
         ticket=ticket,
+        checkout=checkout,
+        payment=payment,
+        refund=refund,
     )
+
+
+async def furnish_money(made: Stage, event: str, seats: list[str]) -> tuple[str, str, str]:
+    """An open checkout; a payment, and one too many, of another."""
+    await made.client.put("/api/payments/providers/trial", headers=made.admin, json={"kind": "test"})
+    connection = await asyncpg.connect(made.database.owner)
+    try:
+        holds = [await made.client.post(f"/api/events/{event}/seats/{s}/reserve", headers=made.admin) for s in seats]
+        waiting, paid = [await open_checkout(connection, [hold.json()["data"]["hold_id"]]) for hold in holds]
+    finally:
+        await connection.close()
+    for reference in ("one", "two"):
+        done = await made.post(f"/api/checkouts/{paid}/complete", {"payment_reference": reference})
+        assert done.status_code == 200, done.text
+    (refund,) = (await made.client.get("/api/refunds", headers=made.admin)).json()["data"]
+    return str(waiting), str(refund["payment_id"]), str(refund["id"])
 
 
 async def send(made: Stage, asked: Asked) -> httpx.Response:
@@ -394,8 +441,8 @@ TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
-    "layout_migrations", "event_layout_changes", "checkouts", "checkout_lines", "payments", "refunds", "tickets",
-    "ticket_keys", "ticket_days", "zone_attendance", "admissions", "sign_ins",
+    "layout_migrations", "event_layout_changes", "checkouts", "checkout_lines", "payment_providers", "payments",
+    "payment_messages", "refunds", "tickets", "ticket_keys", "ticket_days", "zone_attendance", "admissions", "sign_ins",
 )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.settle_payments import SettlePayments
 from tests.checkouts import checkout_of
 from tests.conftest import TestDatabase
+from tests.factories import theatre_config, with_companions
 from tests.http.payment_ground import add_provider, message, money, status_of, tell, tickets
 from tests.stage import Stage, stage
 
@@ -545,3 +546,21 @@ def test_settling_again_what_is_settled_changes_nothing(database: TestDatabase) 
         assert len(await tickets(made, checkout)) == len(done["tickets"]) == 1
 
     play(database, scene)
+
+
+# Companions -------------------------------------------------------------------------------------------------------
+def test_late_money_keeps_to_the_rule_for_companions_seats(database: TestDatabase) -> None:
+    async def scene(made: Stage) -> None:
+        await add_provider(made)
+        both = await checkout_of(made, await made.buyer(), 0, 1, life_s=60)
+        alone = await checkout_of(made, await made.buyer(), 3, life_s=60)
+        await made.advance_clock(61)
+        # The wheelchair seat beside it is somebody's now: the companion's seat is kept for them.
+        assert (await made.reserve(2, await made.buyer())).status_code == 201
+        assert (await tell(made, message(both, "pi_1", amount=5_000))).status_code == 200
+        assert (await tell(made, message(alone, "pi_2"))).status_code == 200
+        assert await money(made) == [("pi_1", "applied", None), ("pi_2", "refund_due", "seats_taken")]
+        assert await tickets(made, both) == [(0, 0), (1, 0)]
+        assert (await made.seat(3))["state"] == "available"
+
+    play(database, scene, config=with_companions(theatre_config(4, 10), (0, 1), (2, 3)))
