@@ -35,6 +35,7 @@ class Ids:
     delivery: str
     series: str
     migration: str
+    checkout: str
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,13 @@ OWN_EVENT: dict[str, Case] = {
     "a seat to move to": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/holds/move", {"moves": [{"hold_id": me.hold, "seat": them.seat}]}
     ),
+    "holds to check out": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/checkouts", {"hold_ids": [them.hold]}
+    ),
+    "a hold for one's own checkout": lambda them, me: Asked(
+        "POST", f"/api/checkouts/{me.checkout}/holds", {"hold_ids": [them.hold]}
+    ),
+    "a hold to drop": lambda them, me: Asked("DELETE", f"/api/checkouts/{me.checkout}/holds/{them.hold}"),
     "a seat to block": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/seats/block", {"seats": [them.seat], "reason": "x"}
     ),
@@ -97,6 +105,10 @@ def of_event(method: str, rest: str = "", body: Any = None) -> Case:
 
 def of_migration(method: str, rest: str = "") -> Case:
     return lambda them, me: Asked(method, f"/api/events/{them.event}/migrations/{them.migration}{rest}")
+
+
+def of_checkout(method: str, rest: str = "", body: Any = None) -> Case:
+    return lambda them, me: Asked(method, f"/api/checkouts/{them.checkout}{rest}", body)
 
 
 def booking(call: str) -> Case:
@@ -213,6 +225,13 @@ WITH_ID: dict[tuple[str, str], Case] = {
         f"/api/events/{them.event}/holds/move",
         {"moves": [{"hold_id": them.hold, "seat": them.seat}]},
     ),
+    ("POST", "/api/events/{event_id}/checkouts"): of_event("POST", "/checkouts"),
+    ("GET", "/api/events/{event_id}/checkouts"): of_event("GET", "/checkouts"),
+    ("GET", "/api/checkouts/{checkout_id}"): of_checkout("GET"),
+    ("POST", "/api/checkouts/{checkout_id}/holds"): of_checkout("POST", "/holds", {"hold_ids": [UNKNOWN]}),
+    ("DELETE", "/api/checkouts/{checkout_id}/holds/{hold_id}"): of_checkout("DELETE", f"/holds/{UNKNOWN}"),
+    ("POST", "/api/checkouts/{checkout_id}/heartbeat"): of_checkout("POST", "/heartbeat"),
+    ("POST", "/api/checkouts/{checkout_id}/cancel"): of_checkout("POST", "/cancel"),
     ("GET", "/api/holds/{hold_id}"): lambda them, me: Asked("GET", f"/api/holds/{them.hold}"),
     ("DELETE", "/api/holds/{hold_id}"): lambda them, me: Asked("DELETE", f"/api/holds/{them.hold}"),
     ("POST", "/api/holds/{hold_id}/extend"): lambda them, me: Asked("POST", f"/api/holds/{them.hold}/extend"),
@@ -246,6 +265,7 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/series"): Asked("GET", "/api/series"),
     ("POST", "/api/series"): Asked("POST", "/api/series", {"name": "Mine"}),
     ("GET", "/api/holds"): Asked("GET", "/api/holds"),
+    ("GET", "/api/checkouts"): Asked("GET", "/api/checkouts"),
     ("GET", "/api/audit"): Asked("GET", "/api/audit"),
 }
 # A tenant is shared by its organizations on purpose, and a guest has no organization before the answer.
@@ -281,6 +301,10 @@ async def furnish(made: Stage, name: str) -> Ids:
     seats = (await made.client.get(f"/api/events/{event}/seats", headers=made.admin)).json()["data"]
     zones = (await made.client.get(f"/api/events/{event}/zones", headers=made.admin)).json()["data"]
     hold = await made.client.post(f"/api/events/{event}/seats/{seats[3]['id']}/reserve", headers=made.admin)
+    await made.client.post(f"/api/events/{event}/seats/{seats[1]['id']}/reserve", headers=made.admin)
+    held = (await made.client.get("/api/holds", headers=made.admin)).json()["data"]
+    other = next(one["hold_id"] for one in held if one["hold_id"] != hold.json()["data"]["hold_id"])
+    checkout = await made.post(f"/api/events/{event}/checkouts", {"hold_ids": [other]})
     user = await made.post("/api/users", {"display_name": f"{name} person"})
     key = await made.post("/api/api-keys", {"name": f"{name} key"})
     endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
@@ -302,6 +326,7 @@ async def furnish(made: Stage, name: str) -> Ids:
         delivery=delivery.json()["data"]["id"],
         series=series.json()["data"]["id"],
         migration=migration.json()["data"]["id"],
+        checkout=checkout.json()["data"]["id"],
     )
 
 
@@ -324,7 +349,7 @@ TABLES = (
     "organizations", "users", "memberships", "api_keys", "venues", "layouts", "layout_versions", "series",
     "events", "event_whitelist", "event_seats", "event_zones", "holds", "seat_state_events", "audit_entries", "outbox",
     "occupancy_counts", "occupancy_changes", "webhook_endpoints", "webhook_messages", "webhook_deliveries",
-    "layout_migrations", "event_layout_changes",
+    "layout_migrations", "event_layout_changes", "checkouts", "checkout_lines",
 )  # fmt: skip
 
 
