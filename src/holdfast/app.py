@@ -13,9 +13,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from holdfast.accounts.credentials import SecretsInvalid, TokenKeys, parse_secrets
 from holdfast.accounts.service import AccountsService
+from holdfast.accounts.sign_in_service import SignInService
 from holdfast.checkout.box_office import BoxOffice
 from holdfast.checkout.service import CheckoutService
-from holdfast.accounts.sign_in_service import SignInService
 from holdfast.compat.booking_v2 import BookingV2
 from holdfast.gates.service import GatesService
 from holdfast.holds.best_available import BestAvailable

@@ -77,6 +77,13 @@ OWN_EVENT: dict[str, Case] = {
     "a seat to move to": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/holds/move", {"moves": [{"hold_id": me.hold, "seat": them.seat}]}
     ),
+    "holds to check out": lambda them, me: Asked(
+        "POST", f"/api/events/{me.event}/checkouts", {"hold_ids": [them.hold]}
+    ),
+    "a hold for one's own checkout": lambda them, me: Asked(
+        "POST", f"/api/checkouts/{me.checkout}/holds", {"hold_ids": [them.hold]}
+    ),
+    "a hold to drop": lambda them, me: Asked("DELETE", f"/api/checkouts/{me.checkout}/holds/{them.hold}"),
     "a seat to block": lambda them, me: Asked(
         "POST", f"/api/events/{me.event}/seats/block", {"seats": [them.seat], "reason": "x"}
     ),
@@ -120,6 +127,10 @@ def of_event(method: str, rest: str = "", body: Any = None) -> Case:
 
 def of_migration(method: str, rest: str = "") -> Case:
     return lambda them, me: Asked(method, f"/api/events/{them.event}/migrations/{them.migration}{rest}")
+
+
+def of_checkout(method: str, rest: str = "", body: Any = None) -> Case:
+    return lambda them, me: Asked(method, f"/api/checkouts/{them.checkout}{rest}", body)
 
 
 def booking(call: str) -> Case:
@@ -272,6 +283,13 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("POST", "/api/tickets/{ticket_id}/exchange"): lambda them, me: Asked(
         "POST", f"/api/tickets/{them.ticket}/exchange", {"seat": me.seat}
     ),
+    ("POST", "/api/events/{event_id}/checkouts"): of_event("POST", "/checkouts"),
+    ("GET", "/api/events/{event_id}/checkouts"): of_event("GET", "/checkouts"),
+    ("GET", "/api/checkouts/{checkout_id}"): of_checkout("GET"),
+    ("POST", "/api/checkouts/{checkout_id}/holds"): of_checkout("POST", "/holds", {"hold_ids": [UNKNOWN]}),
+    ("DELETE", "/api/checkouts/{checkout_id}/holds/{hold_id}"): of_checkout("DELETE", f"/holds/{UNKNOWN}"),
+    ("POST", "/api/checkouts/{checkout_id}/heartbeat"): of_checkout("POST", "/heartbeat"),
+    ("POST", "/api/checkouts/{checkout_id}/cancel"): of_checkout("POST", "/cancel"),
     ("GET", "/api/holds/{hold_id}"): lambda them, me: Asked("GET", f"/api/holds/{them.hold}"),
     ("DELETE", "/api/holds/{hold_id}"): lambda them, me: Asked("DELETE", f"/api/holds/{them.hold}"),
     ("POST", "/api/holds/{hold_id}/extend"): lambda them, me: Asked("POST", f"/api/holds/{them.hold}/extend"),
@@ -315,6 +333,7 @@ WITHOUT_ID: dict[tuple[str, str], Asked] = {
     ("GET", "/api/series"): Asked("GET", "/api/series"),
     ("POST", "/api/series"): Asked("POST", "/api/series", {"name": "Mine"}),
     ("GET", "/api/holds"): Asked("GET", "/api/holds"),
+    ("GET", "/api/checkouts"): Asked("GET", "/api/checkouts"),
     ("GET", "/api/audit"): Asked("GET", "/api/audit"),
     ("GET", "/api/tickets"): Asked("GET", "/api/tickets"),
     ("GET", "/api/ticket-keys"): Asked("GET", "/api/ticket-keys"),
@@ -376,6 +395,10 @@ async def furnish(made: Stage, name: str) -> Ids:
     user = await made.post(
         "/api/users", {"display_name": f"{name} person", "email": f"{name}@example.org", "role": "scanner"}
     )
+    await made.client.post(f"/api/events/{event}/seats/{seats[1]['id']}/reserve", headers=made.admin)
+    held = (await made.client.get("/api/holds", headers=made.admin)).json()["data"]
+    other = next(one["hold_id"] for one in held if one["hold_id"] != hold.json()["data"]["hold_id"])
+    checkout = await made.post(f"/api/events/{event}/checkouts", {"hold_ids": [other]})
     key = await made.post("/api/api-keys", {"name": f"{name} key"})
     endpoint = await made.post("/api/webhooks", {"url": f"http://127.0.0.1:9999/{name}"})
     webhook = endpoint.json()["data"]["id"]
@@ -385,7 +408,7 @@ async def furnish(made: Stage, name: str) -> Ids:
     migration = await made.post(f"/api/events/{event}/migrations", {"layout_version": 2})
     await made.post(f"/api/events/{event}/admissions", {"ticket_id": ticket, "gate": f"{name} gate"})
     await made.client.get(f"/api/tickets/{ticket}", headers=made.admin)
-    checkout, payment, refund = await furnish_money(made, event, [seats[5]["id"], seats[6]["id"]])
+    _, payment, refund = await furnish_money(made, event, [seats[5]["id"], seats[6]["id"]])
     return Ids(
         event=event,
         seat=seats[0]["id"],
@@ -400,9 +423,9 @@ async def furnish(made: Stage, name: str) -> Ids:
         series=series.json()["data"]["id"],
         migration=migration.json()["data"]["id"],
         ticket=ticket,
-        checkout=checkout,
         payment=payment,
         refund=refund,
+        checkout=checkout.json()["data"]["id"],
     )
 
 

@@ -167,7 +167,8 @@ class History(RuleBasedStateMachine):
         assert answer.status_code < 500, answer.text
         self.same(expected, answer.status_code < 400, answer.text)
         if not expected:
-            assert answer.json()["error"] and answer.json()["detail"]
+            assert answer.json()["error"]
+            assert answer.json()["detail"]
 
     def session(self, which: int) -> Session | None:
         return self.model.sessions[-1 - which % len(self.model.sessions)] if self.model.sessions else None

@@ -26,12 +26,9 @@ from holdfast.holds.answers import (
 )
 from holdfast.holds.attendees import Attendee, People, Person
 from holdfast.holds.claims import (
-    AttendeeNamed,
     Held,
     HoldRequest,
-    SeatWanted,
     seat_not_offered,
-    seconds_between,
     taken_seat,
 )
 from holdfast.holds.combiner import Combiner
@@ -39,6 +36,7 @@ from holdfast.holds.companions import companion_seats
 from holdfast.holds.hold_types import CART
 from holdfast.holds.lifecycle import Actor, HoldStatus
 from holdfast.holds.lifetime import NATIVE_RESERVE_TTL_S
+from holdfast.holds.moving import moved_request
 from holdfast.holds.orphan_guard import OrphanGuard
 from holdfast.holds.plan import HoldsAsked, asks_people, find_ordinals, hold_ttl_s, plan_hold
 from holdfast.holds.pressure import Demands
@@ -62,8 +60,6 @@ from holdfast.kernel.errors import (
     ZoneDisabled,
     ZoneNotFound,
 )
-from holdfast.kernel.ids import new_id
-from holdfast.seating.accessibility import companion_rule
 from holdfast.seating.event import check_saleable
 from holdfast.seating.groups import require_whole
 from holdfast.seating.view import EventView
@@ -81,6 +77,7 @@ from holdfast.store.registry import Gate, Registry, Taken
 
 BULK_RELEASE_MAX = 100_000
 GATES_MAX = 1_000
+ATTEMPTS = 3
 
 Deliver = Callable[[EventView, Held | Refusal], None]
 
@@ -349,14 +346,21 @@ class HoldsService:
             row, view = await self._own_row(tx, call, hold_id)
             self._require_release(call, view, [row])
             if row["status"] == HoldStatus.ACTIVE:
-                if row["checkout_id"] is not None:
+                checkout_id = row["checkout_id"]
+                if checkout_id is not None:
                     await self._leave_checkout(tx, call, row)
                 await store.release_holds(tx, call, [hold_id], None)
                 row, view = await self._own_row(tx, call, hold_id)
+                require_same(checkout_id, row["checkout_id"])
             tx.moved(row["event_id"], [row["ordinal"]])
             return hold_view(view, row, staff=call.principal.is_staff)
 
-        return await run_once(self._database, call, work, HoldView)
+        for _ in range(ATTEMPTS):
+            try:
+                return await run_once(self._database, call, work, HoldView)
+            except CheckoutEntered:
+                continue  # now it is known which checkout to lock before the seat
+        raise held_elsewhere([hold_id])
 
     @staticmethod
     async def _leave_checkout(tx: Transaction, call: Call, row: Row) -> None:
@@ -539,45 +543,17 @@ class HoldsService:
         )
 
 
+class CheckoutEntered(Exception):
+    """A hold entered a checkout, or left one, before its seat was locked: nothing was done, look again."""
+
+
+def require_same(checkout_id: UUID | None, found: UUID | None) -> None:
+    if found != checkout_id:
+        raise CheckoutEntered
+
+
 def _require_no_checkout(rows: Iterable[Row]) -> None:
     """What is in a checkout ends with it, and stays where it is."""
     inside = [row["id"] for row in rows if row["checkout_id"] is not None]
     if inside:
         raise held_elsewhere(inside)
-
-
-def moved_request(view: EventView, call: Call, row: Row, ordinal: int) -> HoldRequest:
-    """The same hold on another seat: who moves it changes nothing about whose it is or when it ends."""
-    rule = companion_rule(view.layout, view.effective_policy, ordinal, binding=False)
-    seat = SeatWanted(ordinal, view.layout.zone_nos[ordinal], new_id(), rule)
-    return HoldRequest(
-        organization_id=call.organization_id,
-        event_id=view.id,
-        layout_version=view.layout_version,
-        seats=(seat,),
-        places=(),
-        user_id=row["user_id"],
-        session_id=row["session_id"],
-        actor=call.principal.actor.value,
-        source=row["source"],
-        hold_type=row["hold_type"],
-        ttl_s=seconds_between(row["now"], row["held_until"]),
-        any_time=True,
-        user_limit=None,
-        ip_limit=None,
-        ip=call.ip,
-        user_agent=call.user_agent,
-        request_id=call.request_id,
-        attendees=_attendee_of(row, seat),
-    )
-
-
-def _attendee_of(row: Row, seat: SeatWanted) -> tuple[AttendeeNamed, ...]:
-    user_id, name, membership_id = row["attendee_user_id"], row["attendee_name"], row["associated_membership_id"]
-    if user_id is None and name is None:
-        return ()
-    return (
-        AttendeeNamed(
-            ordinal=seat.ordinal, hold_id=seat.hold_id, user_id=user_id, name=name, membership_id=membership_id
-        ),
-    )
