@@ -1,6 +1,7 @@
 """How long a checkout and its holds live: one clock, heartbeats, sweeps, and the crowd."""
 
 import asyncio
+from uuid import UUID
 
 from holdfast.workers.expire_checkouts import ExpireCheckouts
 from holdfast.workers.expire_holds import ExpireHolds
@@ -150,6 +151,10 @@ def test_a_longer_hold_is_shortened_and_nobody_is_refused_from_memory_past_its_e
                 assert (await made.reserve(0, other)).json()["expires_in"] <= 60
             await one.advance_clock(61)
             await two.app.feed.caught_up()
+            seats = two.app.hot.known(one.first.organization_id, UUID(one.event_id))
+            assert seats is not None
+            assert seats.unsure.nonzero()[0].tolist() == [0, 3]
+            assert not two.app.services.holds._registry.free_seats(seats)[[0, 3]].any()  # and is not chosen for anybody
             assert (await two.reserve(0, other)).status_code == 201  # nobody has swept
             assert (await one.reserve(3, other)).status_code == 201
             assert (await two.app.services.registry.status(staff_call(one.first), None)).consistent

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import TestDatabase
 from tests.http.checkouts import (
+    PRICED,
     TYPES,
     UNKNOWN,
     act,
@@ -74,6 +75,18 @@ def test_prices_stay_as_they_were_when_a_hold_came_in(database: TestDatabase) ->
         assert changed["expires_at"] == checkout["expires_at"]
 
     act(database, work)
+
+
+def test_a_price_changed_by_another_process_counts_from_its_commit_on(database: TestDatabase) -> None:
+    async def main() -> None:
+        async with stage(database, event=PRICED) as one, stage(database, organization=one.first) as two:
+            buyer = await one.buyer()
+            await hold(one, buyer, 0)  # this process remembers the event as it is now
+            dearer = {"prices": [{"zone_id": "stalls", "amount_minor": 9900}]}
+            await two.client.patch(f"/api/events/{one.event_id}", headers=one.admin, json=dearer)
+            assert (await opened(one, buyer))["total_minor"] == 9900
+
+    asyncio.run(main())
 
 
 def test_a_type_that_asks_for_no_payment_is_free(database: TestDatabase) -> None:
