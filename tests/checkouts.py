@@ -1,4 +1,4 @@
-"""Checkouts for the tests of what comes after them, opened in the database: the holds' lives end with the session."""
+"""Checkouts for the tests of what comes after them: opened over HTTP, or in the database where a race needs many at once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -52,21 +52,44 @@ async def open_checkout(
     return checkout_id
 
 
+TERMS = """
+WITH c AS (
+  UPDATE checkouts SET currency = $2, expires_at = holdfast_now() + make_interval(secs => $5) WHERE id = $1
+  RETURNING id, expires_at
+), l AS (
+  UPDATE checkout_lines SET price_minor = $3, payment_required = $4 WHERE checkout_id = $1 RETURNING hold_id
+), h AS (
+  UPDATE holds SET held_until = c.expires_at FROM c, l WHERE holds.id = l.hold_id AND holds.held_until IS NOT NULL
+  RETURNING holds.id, holds.held_until
+)
+UPDATE event_seats s SET held_until = h.held_until FROM h WHERE s.hold_id = h.id
+"""
+
+
 async def checkout_of(made: Stage, buyer: dict[str, str], *numbers: int, places: int = 0, **terms: Any) -> str:
-    """Seats by number and places of the pit, held by the buyer and in a checkout of theirs."""
+    """Seats by number and places of the pit, held by the buyer and in a checkout of theirs; then on these terms."""
     ga = {"ga": [{"zone_id": "pit", "quantity": places}]} if places else {}
     held = await made.hold(buyer, *numbers, **ga)
     assert held.status_code == 201, held.text
     hold_ids = [hold["hold_id"] for hold in held.json()["data"]["holds"]]
-    connection = await asyncpg.connect(made.database.owner)
-    try:
-        found = await open_checkout(connection, hold_ids, **terms)
-    finally:
-        await connection.close()
-    # Their lives may be shorter now than what is remembered of them.
-    made.app.hot.doubt(made.first.organization_id, UUID(made.event_id), list(numbers))
+    opened = await made.client.post(
+        f"/api/events/{made.event_id}/checkouts", headers=buyer, json={"hold_ids": hold_ids}
+    )
+    assert opened.status_code == 201, opened.text
+    found: str = opened.json()["data"]["id"]
+    await made.sql(
+        TERMS,
+        UUID(found),
+        terms.pop("currency", "EUR"),
+        terms.pop("price_minor", PRICE),
+        terms.pop("payment_required", True),
+        float(terms.pop("life_s", 1_800.0)),
+    )
+    assert not terms, terms
+    # Nothing told memory of these terms: it is to look for itself.
     await made.app.feed.caught_up()
-    return str(found)
+    made.app.hot.drop((made.first.organization_id, UUID(made.event_id)), "terms of a test")
+    return found
 
 
 async def until(condition: Any, seconds: float = 10.0) -> None:

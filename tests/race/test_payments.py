@@ -8,10 +8,10 @@ from uuid import UUID
 
 from holdfast.accounts.principal import Call
 from holdfast.checkout.answers import CheckoutView
+from holdfast.checkout.refusals import HoldsExpired
 from holdfast.holds.answers import Placement
 from holdfast.kernel.errors import Refusal, SeatHeldByAnother, SeatNotAvailable
 from holdfast.kernel.ids import new_id
-from holdfast.payments.refusals import HoldsExpired
 from holdfast.payments.service import CompleteAsked
 from holdfast.payments.settlement import engine_call
 from holdfast.payments.signed_webhook import sign

@@ -18,11 +18,11 @@ class HoldsExpired(Conflict):
 
     code = "holds_expired"
 
-    def __init__(self, hold_ids: Iterable[UUID]) -> None:
+    def __init__(self, hold_ids: Iterable[UUID], advice: str = "") -> None:
         listed = sorted(map(str, hold_ids))
         said = "A hold has ended" if len(listed) == 1 else f"{len(listed)} holds have ended"
-        super().__init__(f"{said}, and nothing was done. Whoever still wants the places must hold them again.")
-        self.facts["hold_ids"] = listed
+        advice = advice or "Whoever still wants the places must hold them again."
+        super().__init__(f"{said}, and nothing was done. {advice}", hold_ids=listed)
 
 
 class SeveralOwners(Conflict):
@@ -32,8 +32,11 @@ class SeveralOwners(Conflict):
 class CheckoutExpired(Conflict):
     code = "checkout_expired"
 
-    def __init__(self) -> None:
+    def __init__(self, hold_ids: Iterable[UUID] = ()) -> None:
         super().__init__("The time of this checkout is over.")
+        listed = sorted(map(str, hold_ids))
+        if listed:
+            self.facts["hold_ids"] = listed
 
 
 class CheckoutPaying(Conflict):
@@ -41,8 +44,10 @@ class CheckoutPaying(Conflict):
 
     code = "checkout_paying"
 
-    def __init__(self) -> None:
-        super().__init__("This checkout is being paid for: cancel the payment first.")
+    def __init__(
+        self, said: str = "This checkout is being paid for: cancel the payment first.", **facts: object
+    ) -> None:
+        super().__init__(said, **facts)
 
 
 class CheckoutEnded(Conflict):

@@ -13,13 +13,11 @@ from holdfast.holds.plan import PlacesAsked
 from holdfast.http.auth import call_of, path_id
 from holdfast.http.envelope import Data
 from holdfast.http.holds import QUANTITY_MAX, AttendeeWanted, GaWanted, read_attendees
-from holdfast.http.problem import STATUSES
 from holdfast.http.seating import BULK_BODY_BYTES, NAME_CHARS, REASON_CHARS, check_text
 from holdfast.http.services import services
 from holdfast.kernel.errors import InvalidRequest
 from holdfast.kernel.ids import parse_id
 from holdfast.kernel.problems import Problem, Problems
-from holdfast.payments.refusals import PaymentRequired
 from holdfast.seating.prices import MAX_AMOUNT_MINOR
 from holdfast.tickets.returns import PlaceAsked, ReturnedTicket, TicketExchanged, TicketsReverted
 from holdfast.tickets.returns_service import REVERTED_MAX
@@ -27,8 +25,6 @@ from holdfast.tickets.returns_service import REVERTED_MAX
 AnyRequest = Request[Any, Any, Any]
 SCOPE = {"scope": "checkout"}
 REFERENCE_CHARS = 200
-
-STATUSES[PaymentRequired] = 402
 
 
 class BuyerNamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

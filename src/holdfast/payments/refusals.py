@@ -62,21 +62,6 @@ class ProviderDisabled(Conflict):
         super().__init__("This payment provider is disabled: no payment can be begun with it.")
 
 
-class CheckoutExpired(Conflict):
-    code = "checkout_expired"
-
-    def __init__(self, holds: Iterable[UUID] = ()) -> None:
-        super().__init__("This checkout is over. Nothing was sold.", hold_ids=[str(hold) for hold in holds])
-
-
-class HoldsExpired(Conflict):
-    code = "holds_expired"
-
-    def __init__(self, holds: Iterable[UUID], said: str = "") -> None:
-        detail = "Some of these holds have ended; nothing was sold." + (f" {said}" if said else "")
-        super().__init__(detail, hold_ids=[str(hold) for hold in holds])
-
-
 class CheckoutCancelled(Conflict):
     code = "checkout_cancelled"
 
@@ -89,17 +74,6 @@ class CheckoutCompleted(Conflict):
 
     def __init__(self) -> None:
         super().__init__("This checkout is completed already.")
-
-
-class CheckoutPaying(Conflict):
-    code = "checkout_paying"
-
-
-class NoHolds(Conflict):
-    code = "no_holds"
-
-    def __init__(self) -> None:
-        super().__init__("There is nothing in this checkout.")
 
 
 class NoPrice(Conflict):

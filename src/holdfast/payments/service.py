@@ -9,6 +9,7 @@ from holdfast.accounts.principal import Call, require_staff
 from holdfast.checkout.answers import CheckoutView
 from holdfast.checkout.checkout import Checkout, CheckoutStatus, Line, due_minor, kept, needs_payment, not_fresh
 from holdfast.checkout.reading import checkout_view
+from holdfast.checkout.refusals import CheckoutExpired, CheckoutPaying, HoldsExpired, NoHolds
 from holdfast.kernel.crash_points import reach
 from holdfast.kernel.errors import CheckoutNotFound, InvalidRequest
 from holdfast.kernel.ids import new_id
@@ -35,10 +36,6 @@ from holdfast.payments.receiving import PROVIDERS, Receiving
 from holdfast.payments.refusals import (
     CheckoutCancelled,
     CheckoutCompleted,
-    CheckoutExpired,
-    CheckoutPaying,
-    HoldsExpired,
-    NoHolds,
     NoPrice,
     NotATestPayment,
     NothingToPay,
@@ -244,7 +241,7 @@ class PaymentsService:
         reference = asked.payment_reference
         view = await self._catalogue.event(call.organization_id, checkout.event_id)
         policy = None if view is None else view.effective_policy
-        require_may_state(call.principal, bool(getattr(policy, "buyers_state_payment", False)))
+        require_may_state(call.principal, policy is not None and policy.buyers_state_payment)
 
         async def work(tx: Transaction) -> Payment:
             checkout_id = checkout.id
@@ -378,7 +375,7 @@ def _require_living(checkout: Checkout, lines: Sequence[Line], *, late: bool = F
     if checkout.status is CheckoutStatus.CANCELLED:
         raise CheckoutCancelled
     if not lines:
-        raise NoHolds
+        raise NoHolds("There is nothing in this checkout.")
     if late:
         return
     ended = not_fresh(lines)

@@ -175,7 +175,9 @@ class Settlement:
         await store.lock_places(tx, call.organization_id, view.id, ordinals, rows, zones)
         types_when_sold = [n for n, t in view.hold_types.items() if BookingState.SOLD in t.hold_type.valid_states]
         seller = _seller(call, checkout)
-        converted = await store.convert_holds(tx, seller, [line.hold_id for line in lines], types_when_sold)
+        converted = await store.convert_holds(
+            tx, seller, checkout.id, [line.hold_id for line in lines], types_when_sold
+        )
         rest = [line for line in lines if line.hold_id not in converted]
         if rest and not (late and await self._take_again(tx, seller, checkout, rest, rules, types_when_sold)):
             return None

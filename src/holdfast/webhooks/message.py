@@ -24,6 +24,7 @@ KINDS: Final = (
     "SeatUnblocked",
     "CheckoutCompleted",
     "CheckoutExpired",
+    "CheckoutCancelled",
     "PaymentOrphaned",
     "TicketVoided",
     "TicketExchanged",

@@ -62,7 +62,7 @@ LOCK_ZONES = """
 SELECT FROM event_zones z WHERE z.organization_id = $1 AND z.event_id = $2 AND z.zone_no = ANY ($3::smallint[])
 ORDER BY z.zone_no FOR UPDATE
 """
-CONVERT = "SELECT convert_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
+CONVERT = "SELECT convert_holds($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
 SELL = "SELECT sell_seats_directly($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::text::integer[], $12)"
 SELL_PLACES = "SELECT move_session_places($1, $2, $3, $4, 'direct_sale', $5, $6, $7, $8, $9, $10, $11, $12)"
 HOLD_ACTORS = "SELECT h.id, h.actor FROM holds h WHERE h.organization_id = $1 AND h.id = ANY ($2::uuid[])"
@@ -250,13 +250,14 @@ async def lock_places(
 
 
 async def convert_holds(
-    tx: Transaction, seller: Seller, hold_ids: Sequence[UUID], types_when_sold: Sequence[str]
+    tx: Transaction, seller: Seller, checkout_id: UUID, hold_ids: Sequence[UUID], types_when_sold: Sequence[str]
 ) -> set[UUID]:
     """Those that lived and are sold now."""
     done: list[UUID] = await tx.fetchval(
         CONVERT,
         seller.organization_id,
         seller.event_id,
+        checkout_id,
         list(hold_ids),
         list(types_when_sold),
         seller.session_id,

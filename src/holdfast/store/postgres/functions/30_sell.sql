@@ -260,9 +260,10 @@ END $$;
 
 -- Sells what these holds hold, seats and whole GA quantities, whoever they belong to: the caller has locked the checkout
 -- they are in, and shares the event. Only while they live by the database's clock; the caller rolls back unless it was all
--- of them. Answers the holds that were converted.
+-- of them. A hold that outlived the checkout may be in another one by now: that one's it is. Answers those converted.
+DROP FUNCTION IF EXISTS convert_holds(uuid, uuid, uuid[], text[], text, text, uuid, text, text, text);
 CREATE OR REPLACE FUNCTION convert_holds(
-  p_org uuid, p_event uuid, p_holds uuid[], p_types_when_sold text[], p_session text,
+  p_org uuid, p_event uuid, p_checkout uuid, p_holds uuid[], p_types_when_sold text[], p_session text,
   p_actor text, p_user uuid, p_ip text, p_agent text, p_trace text
 ) RETURNS uuid[] LANGUAGE plpgsql VOLATILE
 SET enable_hashjoin = off SET enable_mergejoin = off  -- the nested loop keeps the order of the locks
@@ -284,7 +285,7 @@ BEGIN
         hold_type = CASE WHEN s.hold_type = ANY (p_types_when_sold) THEN s.hold_type END
     FROM (SELECT h.id, h.ordinal FROM holds h
           WHERE h.organization_id = p_org AND h.id = ANY (p_holds) AND h.event_id = p_event AND h.status = 'active'
-            AND h.ordinal IS NOT NULL
+            AND h.ordinal IS NOT NULL AND coalesce(h.checkout_id, p_checkout) = p_checkout
           ORDER BY h.ordinal) w
     WHERE s.organization_id = p_org AND s.event_id = p_event AND s.ordinal = w.ordinal
       AND s.state = 'held' AND s.hold_id = w.id AND (s.held_until IS NULL OR s.held_until > holdfast_now())
@@ -304,7 +305,7 @@ BEGIN
   FOR v_pool IN
     SELECT h.zone_no, array_agg(h.id) AS ids FROM holds h
     WHERE h.organization_id = p_org AND h.id = ANY (p_holds) AND h.event_id = p_event AND h.status = 'active'
-      AND h.ordinal IS NULL
+      AND h.ordinal IS NULL AND coalesce(h.checkout_id, p_checkout) = p_checkout
     GROUP BY 1 ORDER BY 1
   LOOP
     SELECT z.version INTO v_base FROM event_zones z

@@ -169,26 +169,29 @@ BEGIN
     END IF;
   END IF;
   IF p_from_zone <> p_to_zone THEN
-    PERFORM move_attendance(p_org, p_event, p_ticket, p_from_zone, p_to_zone);
+    PERFORM move_attendance(p_org, p_event, p_ticket, p_to_zone);
   END IF;
   RETURN true;
 END $$;
 
--- Whoever was let in with the ticket counts in the zone it is for now.
-CREATE OR REPLACE FUNCTION move_attendance(p_org uuid, p_event uuid, p_ticket uuid, p_from smallint, p_to smallint)
+-- Whoever was let in with the ticket counts in the zone it is for now, and leaves from there.
+CREATE OR REPLACE FUNCTION move_attendance(p_org uuid, p_event uuid, p_ticket uuid, p_to smallint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   INSERT INTO zone_attendance (organization_id, event_id, day, zone_no)
-  SELECT p_org, p_event, d.day, p_to FROM ticket_days d WHERE d.organization_id = p_org AND d.ticket_id = p_ticket
+  SELECT p_org, p_event, d.day, p_to FROM ticket_days d
+  WHERE d.organization_id = p_org AND d.ticket_id = p_ticket AND d.zone_no IS NOT NULL
   ORDER BY d.day ON CONFLICT DO NOTHING;
   PERFORM FROM zone_attendance a
-  WHERE a.organization_id = p_org AND a.event_id = p_event AND a.zone_no IN (p_from, p_to)
-    AND a.day IN (SELECT d.day FROM ticket_days d WHERE d.organization_id = p_org AND d.ticket_id = p_ticket)
-  ORDER BY a.day, a.zone_no FOR UPDATE;
+  JOIN ticket_days d ON d.organization_id = p_org AND d.ticket_id = p_ticket AND d.day = a.day
+  WHERE a.organization_id = p_org AND a.event_id = p_event AND a.zone_no IN (d.zone_no, p_to)
+  ORDER BY a.day, a.zone_no FOR UPDATE OF a;
   UPDATE zone_attendance a
-  SET present = greatest(0, a.present + CASE WHEN NOT d.inside THEN 0 WHEN a.zone_no = p_to THEN 1 ELSE -1 END),
+  SET present = a.present + CASE WHEN a.zone_no = p_to THEN 1 ELSE -1 END * (d.inside::integer + d.others_inside),
       entered = greatest(0, a.entered + CASE WHEN d.entries = 0 THEN 0 WHEN a.zone_no = p_to THEN 1 ELSE -1 END)
   FROM ticket_days d
-  WHERE d.organization_id = p_org AND d.ticket_id = p_ticket AND a.organization_id = p_org AND a.event_id = p_event
-    AND a.day = d.day AND a.zone_no IN (p_from, p_to);
+  WHERE d.organization_id = p_org AND d.ticket_id = p_ticket AND d.zone_no <> p_to
+    AND a.organization_id = p_org AND a.event_id = p_event AND a.day = d.day AND a.zone_no IN (d.zone_no, p_to);
+  UPDATE ticket_days d SET zone_no = p_to
+  WHERE d.organization_id = p_org AND d.ticket_id = p_ticket AND d.zone_no IS NOT NULL;
 END $$;

@@ -47,13 +47,7 @@ BEGIN
   FROM event_zones z LEFT JOIN unnest(z_keep, z_zone) AS n (was, zone_no) ON n.was = z.zone_no
   WHERE z.organization_id = p_org AND z.event_id = p_event AND t.organization_id = p_org AND t.event_id = p_event
     AND t.ordinal IS NULL AND t.layout_version IS NULL AND t.zone_no = z.zone_no;
-  PERFORM set_config('holdfast.migrating', p_event::text, true);
-  DELETE FROM zone_attendance a WHERE a.organization_id = p_org AND a.event_id = p_event;
-  PERFORM set_config('holdfast.migrating', '', true);
-  INSERT INTO zone_attendance (organization_id, event_id, day, zone_no, present, entered)
-  SELECT p_org, p_event, d.day, t.zone_no, count(*) FILTER (WHERE d.inside), count(*) FILTER (WHERE d.entries > 0)
-  FROM tickets t JOIN ticket_days d ON d.organization_id = p_org AND d.ticket_id = t.id
-  WHERE t.organization_id = p_org AND t.event_id = p_event AND t.layout_version IS NULL GROUP BY d.day, t.zone_no;
+  PERFORM recount_attendance(p_org, p_event);
 END $$;
 
 -- n_…, by new ordinal: the zone; the old ordinal of the same seat (null: there was none), which gives it its booking id;
