@@ -44,7 +44,8 @@ async def inside(made: Stage, ticket: str, day: str = "2030-01-01") -> None:
     """As the gate writes it: somebody was let in with the ticket."""
     where = "SELECT organization_id, id, event_id, $2::text::date, 1, true, now(), zone_no FROM tickets WHERE id = $1"
     await made.sql(
-        f"INSERT INTO ticket_days (organization_id, ticket_id, event_id, day, entries, inside, last_scan_at, zone_no)\n{where}",
+        "INSERT INTO ticket_days (organization_id, ticket_id, event_id, day, entries, inside, last_scan_at, zone_no) "
+        + where,
         UUID(ticket),
         day,
     )

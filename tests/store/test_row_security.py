@@ -19,15 +19,17 @@ from holdfast.webhooks.service import WebhooksService
 from holdfast.workers.deliver_webhooks import DeliverWebhooks
 from holdfast.workers.fold_occupancy import FoldOccupancy
 from holdfast.workers.snapshot_occupancy import SnapshotOccupancy
+from tests.checkouts import checkout_of
 from tests.conftest import TestDatabase
 from tests.factories import staff_call, theatre_config
 from tests.http.browsers import PASSWORD, make_person
 from tests.http.client import bearer
 from tests.http.migration_ground import add_version, apply, plan
+from tests.http.payment_ground import add_provider, message, tell
 from tests.stage import Stage, stage
 
 MORE = theatre_config(1, 6, ga_capacity=12)
-APPEND_ONLY = ("seat_state_events", "audit_entries", "outbox")
+APPEND_ONLY = ("seat_state_events", "audit_entries", "outbox", "admissions")
 MAY_BE_DELETED = {
     "event_whitelist",
     "idempotency_keys",
@@ -37,6 +39,8 @@ MAY_BE_DELETED = {
     "webhook_deliveries",
     "webhook_attempts",
     "sold_out_events",
+    "payment_providers",
+    "payment_messages",
     "sign_ins",
 }
 REWRITTEN_BY_MIGRATION = ("event_seats", "event_zones")
@@ -49,6 +53,8 @@ ENGINE_MAY_READ = {
     "webhook_endpoints": {"organization_id", "enabled"},
     "webhook_deliveries": {"status", "next_attempt_at"},
     "users": {"organization_id", "id", "sign_in_email"},
+    "checkouts": {"organization_id", "id", "status", "expires_at"},
+    "payments": {"organization_id", "id", "status", "received_at"},
 }
 """All that the engine's role may see across organizations: whose turn it is, and nothing about it."""
 ENGINE_FOLLOWS = "outbox"
@@ -109,6 +115,19 @@ async def furnish_sign_ins(*sides: Stage) -> None:
         await side.app.services.sign_ins.sign_in(email, PASSWORD, None, origin)
 
 
+async def furnish_checkouts(*sides: Stage) -> None:
+    """A checkout that was paid for twice, once by a provider; its ticket was seen at the gate."""
+    for side in sides:
+        await add_provider(side)
+        checkout = await checkout_of(side, side.admin, 2)
+        assert (await tell(side, message(checkout))).status_code == 200
+        done = await side.post(f"/api/checkouts/{checkout}/complete", {"payment_reference": "till-1"})
+        (ticket,) = done.json()["data"]["tickets"]
+        assert (await side.client.get(f"/api/tickets/{ticket}", headers=side.admin)).status_code == 200
+        scan = await side.post(f"/api/events/{side.event_id}/admissions", {"ticket_id": ticket})
+        assert scan.json()["data"]["outcome"] == "admit", scan.text
+
+
 @asynccontextmanager
 async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
     """Two furnished organizations of two tenants, and connections of both roles."""
@@ -134,6 +153,7 @@ async def wall(database: TestDatabase) -> AsyncIterator[Wall]:
         await SnapshotOccupancy(made.app.database).once()
         await furnish_webhooks(made, other)
         await furnish_sign_ins(made, other)
+        await furnish_checkouts(made, other)
         for side in (made, other):
             assert (await apply(side, (await plan(side, await add_version(side, MORE)))["id"])).status_code == 200
         app, owner = await asyncpg.connect(database.app), await asyncpg.connect(database.owner)
