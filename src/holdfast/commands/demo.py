@@ -25,6 +25,8 @@ from holdfast.commands.operator import opened, operator_call
 from holdfast.commands.options import Data, fail, settings_for
 from holdfast.deployment import Deployment, deployed
 from holdfast.logs import configure_logs
+from holdfast.payments.provider import ProviderKind
+from holdfast.payments.providers_service import ProviderAsked
 from holdfast.seating.event import EventStatus
 from holdfast.seating.layout import Layout
 from holdfast.server_processes import ServerProcesses
@@ -36,6 +38,8 @@ from holdfast.store.postgres import inventory, overview
 from holdfast.store.postgres.database import Database
 
 CART_S = 25
+CHECKOUT_MINUTES = 1
+PROVIDER = "test"
 MEMBERS = 3
 FRAME_S = 0.5
 LINE_S = 2.0
@@ -109,7 +113,11 @@ async def _set_up(deployment: Deployment, seats: int) -> Stage:
         made = await accounts.bootstrap("Demo theatre")
         call = await operator_call(application, made.organization_id)
         await accounts.store_organization_config(call, {"holdTypes": {"CART": {"ttlSeconds": CART_S}}})
-        await accounts.store_policy(call, {"allow_vip_zones": True, "max_holds_per_user": None})
+        await accounts.store_policy(
+            call,
+            {"allow_vip_zones": True, "max_holds_per_user": None, "checkout_minutes": CHECKOUT_MINUTES},
+        )
+        await application.services.payments.providers.put(call, PROVIDER, ProviderAsked(kind=ProviderKind.TEST))
         venue = await seating.create_venue(call, "Grand Theatre")
         config = msgspec.json.encode(theatre(seats))
         layout = await seating.create_layout(call, venue.id, "Main hall", config)
@@ -155,6 +163,7 @@ def _buyers(stage: Stage, url: str, count: int, seats: int) -> Iterator[int]:
         buyers=count,
         seats=seats,
         api_key=stage.api_key,
+        provider=PROVIDER,
         member_tokens=stage.member_tokens,
         parent=os.getpid(),
     )

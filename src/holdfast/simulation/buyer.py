@@ -23,6 +23,11 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     release: float
     extend: float
     sell: float = 0.0
+    """Buy at the box office."""
+    check_out: float = 0.0
+    """Of those who hold something: go to checkout; one in ten of them never pays."""
+    arrive: float = 0.0
+    """Of those who bought: come to the gate at once."""
     several: float = 0.35
     places: float = 0.12
     best: float = 0.15
@@ -31,7 +36,9 @@ class Manner(msgspec.Struct, frozen=True, kw_only=True):
     """Above so many seats sold by this crowd, buyers bring some back: a show that never ends."""
 
 
-LEISURELY = Manner(think_s=(0.4, 2.4), release=0.18, extend=0.10, sell=0.30, return_when_sold=900)
+LEISURELY = Manner(
+    think_s=(0.4, 2.4), release=0.14, extend=0.08, sell=0.12, check_out=0.45, arrive=0.3, return_when_sold=900
+)
 RUSH = Manner(think_s=(0.0, 0.02), release=0.30, extend=0.05, sell=0.20, several=0.25)
 
 
@@ -48,7 +55,10 @@ class Crowd(msgspec.Struct, kw_only=True):
     member_tokens: list[str] = []
     """Of members who may enter the restricted zones."""
     acknowledged: set[UUID] = msgspec.field(default_factory=set)
+    provider: str | None = None
+    """Of the test kind: without one nobody pays at a checkout."""
     sold: list[list[Seat]] = msgspec.field(default_factory=list)
+    tickets: list[list[str]] = msgspec.field(default_factory=list)
     sold_seats: int = 0
 
 
@@ -90,6 +100,8 @@ class Buyer:
                 await self._ask("release", "DELETE", f"/api/holds/{hold}", token=token)
         elif then < crowd.manner.release + crowd.manner.extend:
             await self._ask("extend", "POST", f"/api/holds/{holds[0]}/extend", token=token)
+        elif then < crowd.manner.release + crowd.manner.extend + crowd.manner.check_out and crowd.provider is not None:
+            await self._check_out(crowd.provider, token)
         # All others forget about it: the hold runs out.
 
     async def _hold(self, token: str) -> list[str]:
@@ -130,14 +142,37 @@ class Buyer:
         self._crowd.acknowledged.update(map(UUID, found))
         return found
 
+    async def _check_out(self, provider: str, token: str) -> None:
+        """All that is held, paid for, to tickets; some of the buyers come to the gate at once."""
+        crowd, chance = self._crowd, self._chance
+        opened = await self._ask("check_out", "POST", f"/api/events/{crowd.event_id}/checkouts", token=token)
+        if opened is None:
+            return
+        await self._think()
+        path = f"/api/checkouts/{opened.data['id']}"
+        if chance.random() < 0.1:
+            return
+        begun = await self._ask("pay", "POST", f"{path}/pay", {"provider": provider}, token=token)
+        if begun is None:
+            return
+        await self._think()
+        await self._ask("money", "POST", f"/api/payments/{begun.data['payment']['id']}/simulate", token=token)
+        done = await self._ask("buy", "POST", f"{path}/complete", token=token)
+        if done is None:
+            return
+        tickets: list[str] = done.data["tickets"]
+        crowd.tickets.append(tickets)
+        crowd.sold_seats += len(tickets)
+        if crowd.api_key is not None and chance.random() < crowd.manner.arrive:
+            for ticket in tickets:
+                where = f"/api/events/{crowd.event_id}/admissions"
+                await self._ask("arrive", "POST", where, {"ticket_id": ticket, "gate": "Main"}, api_key=crowd.api_key)
+
     async def _buy(self, api_key: str) -> None:
         """At the box office: locked, paid, sold. Or somebody brings tickets back."""
         crowd, chance = self._crowd, self._chance
         limit = crowd.manner.return_when_sold
-        if limit is not None and crowd.sold_seats > limit and crowd.sold:
-            seats = crowd.sold.pop(chance.randrange(len(crowd.sold)))
-            if await self._book("return", "revertsale", seats, api_key, str(uuid4())):
-                crowd.sold_seats -= len(seats)
+        if limit is not None and crowd.sold_seats > limit and await self._bring_back(api_key):
             return
         seats = crowd.hall.choose(chance, chance.randint(1, 4))
         session = str(uuid4())
@@ -147,6 +182,23 @@ class Buyer:
         if await self._book("sell", "sale", seats, api_key, session):
             crowd.sold.append(seats)
             crowd.sold_seats += len(seats)
+
+    async def _bring_back(self, api_key: str) -> bool:
+        """False: nobody here has anything to bring back."""
+        crowd, chance = self._crowd, self._chance
+        if crowd.tickets and (not crowd.sold or chance.random() < 0.5):
+            tickets = crowd.tickets.pop(chance.randrange(len(crowd.tickets)))
+            body = {"ticket_ids": tickets, "reason": "brought back"}
+            where = f"/api/events/{crowd.event_id}/tickets/revert"
+            if await self._ask("return", "POST", where, body, api_key=api_key) is not None:
+                crowd.sold_seats -= len(tickets)
+            return True
+        if not crowd.sold:
+            return False
+        seats = crowd.sold.pop(chance.randrange(len(crowd.sold)))
+        if await self._book("return", "revertsale", seats, api_key, str(uuid4())):
+            crowd.sold_seats -= len(seats)
+        return True
 
     async def _book(self, verb: str, path: str, seats: list[Seat], api_key: str, session: str) -> bool:
         body = {"sessionId": session, "seats": [{"id": seat.booking_id} for seat in seats]}

@@ -27,6 +27,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     buyers: int
     seats: int
     api_key: str
+    provider: str
     member_tokens: list[str]
     parent: int
 
@@ -42,6 +43,7 @@ async def _shop(orders: Orders) -> None:
         manner=msgspec.structs.replace(LEISURELY, return_when_sold=int(orders.seats * 0.45)),
         tally=Tally(),
         api_key=orders.api_key,
+        provider=orders.provider,
         member_tokens=orders.member_tokens,
     )
     shopping = asyncio.create_task(run_crowd(crowd, orders.buyers, None))

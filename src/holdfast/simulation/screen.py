@@ -208,7 +208,9 @@ def _side(layout: Layout, scene: Scene, room: int) -> RenderableType:
         report = scene.report
         figures.add_row(Text("holds a second", "dim"), Text(f"{scene.holds_per_s:.1f}", "bold"))
         figures.add_row(Text("holds so far", "dim"), Text(f"{report.holds:,}"))
-        figures.add_row(Text("sales", "dim"), Text(f"{report.done.get('sell', 0):,}"))
+        bought, counter = report.done.get("buy", 0), report.done.get("sell", 0)
+        figures.add_row(Text("sales", "dim"), Text(f"{bought:,} at checkouts, {counter:,} at the box office"))
+        figures.add_row(Text("at the gate", "dim"), Text(f"{report.done.get('arrive', 0):,}"))
         latency = f"p50 {report.latency_ms_p50:.1f} ms · p99 {report.latency_ms_p99:.1f} ms"
         figures.add_row(Text("answers", "dim"), Text(latency))
         refused = sorted(report.refused.items(), key=lambda item: -item[1])[:2]

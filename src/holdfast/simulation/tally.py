@@ -11,7 +11,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     requests: int
     holds: int
     done: dict[str, int]
-    """Successes by verb: hold, hold_ga, best, release, extend, sell, return."""
+    """Successes by verb: hold, hold_ga, best, release, extend, check_out, pay, money, buy, arrive, lock, sell, return."""
     refused: dict[str, int]
     """Refusals by their code."""
     faults: int
