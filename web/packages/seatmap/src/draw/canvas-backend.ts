@@ -1,0 +1,102 @@
+import type { Backend, FrameReport } from "./backend.js";
+import type { Pixel } from "./colour.js";
+import { canvasGlyphMaker, Glyphs } from "./glyphs.js";
+import { letter } from "./lettering.js";
+import { Painter } from "./painter.js";
+import type { Dressing, Frame, Paper, Scene, SectionPaint } from "./scene.js";
+import type { SeatLook } from "./style.js";
+
+type Canvas = HTMLCanvasElement | OffscreenCanvas;
+type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
+
+/** Paints in memory and shows it on a canvas: in a worker and on the main thread alike. */
+export class CanvasBackend implements Backend {
+  readonly #canvas: Canvas;
+  readonly #context: Context;
+  readonly #painter: Painter;
+  readonly #drawn: (report: FrameReport) => void;
+  #frame: Frame | null = null;
+  #paper: Paper | null = null;
+  #image: ImageData | null = null;
+  #dressed = false;
+  #stale = false;
+  #asked = 0;
+  #frames = 0;
+
+  constructor(canvas: Canvas, scratch: Canvas, drawn: (report: FrameReport) => void) {
+    this.#canvas = canvas;
+    // The picture is opaque and comes from memory: a canvas on the graphics card would only have to fetch it.
+    this.#context = canvas.getContext("2d", { alpha: false, willReadFrequently: true }) as Context;
+    const lettering = scratch.getContext("2d", { willReadFrequently: true }) as Context;
+    this.#painter = new Painter(new Glyphs(canvasGlyphMaker(lettering)));
+    this.#drawn = drawn;
+  }
+
+  setScene(scene: Scene): void {
+    this.#painter.setScene(scene);
+    this.#dressed = false;
+    this.#ask();
+  }
+
+  setPaper(paper: Paper): void {
+    this.#paper = paper;
+    this.#stale = true;
+    this.#ask();
+  }
+
+  dress(dressing: Dressing): void {
+    this.#painter.dress(dressing);
+    this.#dressed = true;
+    this.#ask();
+  }
+
+  redress(ordinals: Uint32Array, styles: Uint16Array, newLooks: readonly SeatLook[]): void {
+    this.#painter.redress(ordinals, styles, newLooks);
+    this.#ask();
+  }
+
+  paintSections(sections: readonly SectionPaint[], ground: Pixel): void {
+    this.#painter.paintSections(sections, ground);
+    this.#stale = true;
+    this.#ask();
+  }
+
+  setFrame(frame: Frame): void {
+    this.#frame = frame;
+    this.#ask();
+  }
+
+  close(): void {
+    if (this.#asked) cancelAnimationFrame(this.#asked);
+    this.#asked = -1;
+  }
+
+  #ask(): void {
+    if (this.#asked === 0) this.#asked = requestAnimationFrame(() => this.#draw());
+  }
+
+  #draw(): void {
+    this.#asked = 0;
+    const frame = this.#frame, paper = this.#paper, scene = this.#painter.scene;
+    if (!frame || !paper || !scene || !this.#dressed || frame.width < 1 || frame.height < 1) return;
+    const began = performance.now();
+    const changed = this.#painter.draw(frame);
+    if (!changed && !this.#stale) return;
+    this.#stale = false;
+    this.#show(frame);
+    letter(this.#context, scene, frame, this.#painter.sections, paper);
+    this.#drawn({ frame: ++this.#frames, drawMs: performance.now() - began });
+  }
+
+  #show({ width, height }: Frame): void {
+    if (this.#canvas.width !== width || this.#canvas.height !== height) {
+      this.#canvas.width = width;
+      this.#canvas.height = height;
+    }
+    const { data } = this.#painter.pixels;
+    if (this.#image?.data.buffer !== data.buffer) {
+      this.#image = new ImageData(new Uint8ClampedArray(data.buffer), width, height);
+    }
+    this.#context.putImageData(this.#image!, 0, 0);
+  }
+}
