@@ -81,7 +81,7 @@ export function theatre(): House {
     const slack = (to - from - count * step) / 2;
     for (let n = 0; n < count; n++) {
       const angle = from + slack + (n + 0.5) * step;
-      if (options.aisles?.some((aisle) => Math.abs(angle - aisle) < 0.9 / radius)) continue;
+      if (options.aisles?.some((aisle) => Math.abs(angle - aisle) < 0.75 / radius)) continue;
       seats.push({ x: 50 + radius * Math.sin(angle), y: radius * Math.cos(angle), row, number: 0, category: "standard" });
     }
     seats.forEach((seat, n) => {
@@ -135,6 +135,7 @@ export function theatre(): House {
 }
 
 const SEATS = 100_000;
+const TOO_MANY = 212;
 
 /** A bowl of three tiers, each cut into blocks; rows go around, a little denser than in life. */
 export function stadium(seatsWanted = SEATS): House {
@@ -142,7 +143,7 @@ export function stadium(seatsWanted = SEATS): House {
   const tiers = [
     { id: "1", name: "Lower", rows: 26, from: 0, blocks: 28 },
     { id: "2", name: "Middle", rows: 24, from: 30, blocks: 32 },
-    { id: "3", name: "Upper", rows: 40, from: 58, blocks: 36 },
+    { id: "3", name: "Upper", rows: 37, from: 58, blocks: 36 },
   ];
   let left = seatsWanted;
   for (const tier of tiers) {
@@ -152,12 +153,16 @@ export function stadium(seatsWanted = SEATS): House {
         const out = (tier.from + n) * 0.82;
         const [a, b] = [62 + out, 44 + out];
         const angles = blockAngles(a, b, block, tier.blocks);
+        // The bowl has a few too many for a round number: the last row has a gap at each block's end.
+        if (tier.id === "3" && n === tier.rows - 1) {
+          angles.length -= Math.floor(((block + 1) * TOO_MANY) / tier.blocks) - Math.floor((block * TOO_MANY) / tier.blocks);
+        }
         const accessible = tier.id === "2" && n === 0;
         angles.slice(0, left).forEach((angle, place) => {
           const pair = accessible && block % 4 === 1 && place < 8;
           seats.push({
             x: a * Math.cos(angle), y: b * Math.sin(angle), row: String(n + 1), number: place + 1,
-            category: pair ? (place % 2 ? "companion" : "wheelchair") : tier.id === "3" && n > 37 ? "restricted_view" : "standard",
+            category: pair ? (place % 2 ? "companion" : "wheelchair") : tier.id === "3" && n > 34 ? "restricted_view" : "standard",
           });
         });
         left -= Math.min(angles.length, left);

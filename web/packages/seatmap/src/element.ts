@@ -328,6 +328,7 @@ export class HoldfastSeatmap extends PageElement {
     this.#house.ownStates.define(this.#ownStates);
     this.#showPlan();
     this.#takePrices();
+    this.#showMode();
   }
 
   #takePrices(): void {
@@ -548,7 +549,6 @@ export class HoldfastSeatmap extends PageElement {
     this.#firstFrame = true;
     this.#built.surface.setPlan(this.#house.plan);
     this.#built.minimap?.setPlan(this.#house.plan);
-    this.#showMode();
   }
 
   #showSection(section: number): void {
@@ -691,7 +691,6 @@ export class HoldfastSeatmap extends PageElement {
     list.close();
     list.element.remove();
     this.#built!.list = null;
-    if (this.#house && this.mode === "list") this.#showMode();
   }
 
   // Inside: the parts -------------------------------------------------------------------------------------------------

@@ -156,6 +156,11 @@ export class House {
     return available === 0 ? words.soldOut : `${available.toLocaleString()} ${words.of} ${total.toLocaleString()} ${words.left}`;
   }
 
+  shortSectionWords(sectionNo: number): string {
+    const { available } = this.counts.of(sectionNo);
+    return available === 0 || this.sectionStates.has(sectionNo, "unavailable") ? "" : `${available.toLocaleString()} ${this.#manner.words().left}`;
+  }
+
   cart(): Cart {
     const seats = this.selection.seats.map((ordinal) => this.seat(ordinal));
     const priced = seats.every(({ priceMinor }) => priceMinor !== null);

@@ -67,7 +67,7 @@ function heldLook(holdType: ShownHoldType | null, shape: Shape, palette: Palette
   const mark: Mark = icon === null ? "clock" : isMark(icon) ? icon : "none";
   const text = icon !== null && !isMark(icon) ? [...icon].slice(0, 2).join("") : null;
   return {
-    ...PLAIN_LOOK, shape, fill: palette.paper, stroke: told, ink: readable(told, palette), mark, icon: text, size: 0.94, numbered: false,
+    ...PLAIN_LOOK, shape, fill: palette.paper, stroke: palette.outlined ? readable(told, palette) : told, ink: readable(told, palette), mark, icon: text, size: 0.94, numbered: false,
   };
 }
 

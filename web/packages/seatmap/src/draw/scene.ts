@@ -13,7 +13,7 @@ export interface Scene {
   readonly cell: number;
   readonly radius: number;
   readonly spacing: number;
-  readonly areas: readonly { readonly rings: readonly Ring[]; readonly box: Box; readonly label: Point; readonly standing: boolean }[];
+  readonly areas: readonly { readonly rings: readonly Ring[]; readonly box: Box; readonly label: Point; readonly room: number; readonly standing: boolean }[];
   readonly rows: readonly RowEnds[];
   readonly focalPoint: Point | null;
 }
@@ -34,6 +34,8 @@ export interface SectionPaint {
   readonly strokePx: number;
   readonly name: string;
   readonly detail: string;
+  /** Where there is no room for the other. */
+  readonly shortDetail: string;
 }
 
 /** The surroundings' colours, and how large things are. */
@@ -72,7 +74,7 @@ export function sceneOf(plan: Plan): Scene {
     cell: grid.cell,
     radius: plan.seatRadius,
     spacing,
-    areas: areas.map(({ rings, box, label }, n) => ({ rings, box, label, standing: geometry.sections[n]!.seat_count === 0 })),
+    areas: areas.map(({ rings, box, label, room }, n) => ({ rings, box, label, room, standing: geometry.sections[n]!.seat_count === 0 })),
     rows: rowEndsOf(plan),
     focalPoint: geometry.focalPoint,
   };

@@ -35,6 +35,7 @@ export function sectionPaints(house: House, palette: Palette, hovered: number): 
       strokePx: selected ? 2.5 : strong ? 2 : palette.outlined ? 1.5 : 1,
       name: section.name,
       detail: house.sectionWords(n),
+      shortDetail: house.shortSectionWords(n),
     };
   });
 }

@@ -1,78 +1,118 @@
 import type { Box } from "./geometry.js";
-import { rounded, simplified } from "./polygon.js";
+import { rounded, signedArea, simplified } from "./polygon.js";
 import type { Ring } from "./polygon.js";
 
-/** How far a seat's influence reaches, and how much of it makes the edge: the edge lies about 0.85 gaps outside. */
-const REACH_GAPS = 1.5;
-const EDGE = 0.5;
-const CELLS_A_GAP = 2;
+/** In distances between rows: how far out the outline lies, and how wide an aisle (twice this) still belongs inside. */
+const MARGIN_GAPS = 0.85;
+const BRIDGE_GAPS = 1.8;
+const CELLS_A_GAP = 1.25;
+const MOST_NODES = 600_000;
+const FAR = 1e12;
 
 /**
- * The outline around seats, whatever the form of the section: curved, with an aisle, in several parts, with a hole.
+ * The outline around seats, whatever the form of the section: curved, with aisles, in several parts, with a hole.
  *
- * Layouts do not say where a section ends, and a convex hull of a curved block would cover its neighbours. So every seat
- * raises a smooth hill on a coarse grid, and the contour of the sum (marching squares) is the outline.
+ * Layouts do not say where a section ends, and a convex hull of a curved block would cover its neighbours. So distances to
+ * the nearest seat are worked out on a grid; the ground within reach of seats is taken, and its rim taken off again, which
+ * closes aisles but leaves the edge where it was. The contour of that (marching squares) is the outline.
  */
 export function outlineOf(x: Float32Array, y: Float32Array, from: number, to: number, box: Box, gap: number): Ring[] {
-  const cell = gap / CELLS_A_GAP;
-  const reach = gap * REACH_GAPS;
-  const left = box.left - reach - cell;
-  const top = box.top - reach - cell;
+  const reach = gap * BRIDGE_GAPS;
+  let cell = gap / CELLS_A_GAP;
+  const width = box.right - box.left + 2 * (reach + cell), height = box.bottom - box.top + 2 * (reach + cell);
+  // A section of few seats far apart would be mostly empty grid: a coarser one does.
+  cell = Math.max(cell, Math.sqrt((width * height) / MOST_NODES));
+  const left = box.left - reach - cell, top = box.top - reach - cell;
   const columns = Math.ceil((box.right + reach + cell - left) / cell) + 1;
   const rows = Math.ceil((box.bottom + reach + cell - top) / cell) + 1;
-  if (columns * rows > 4_000_000) return [];
-  const hills = heights(x, y, from, to, { left, top, columns, rows, cell, reach });
-  return contours(hills, columns, rows).map((ring) => {
+
+  const away = new Float64Array(columns * rows).fill(FAR);
+  for (let i = from; i < to; i++) {
+    const atX = (x[i]! - left) / cell, atY = (y[i]! - top) / cell;
+    const column = Math.floor(atX), row = Math.floor(atY);
+    for (let dy = 0; dy < 2; dy++) {
+      for (let dx = 0; dx < 2; dx++) {
+        const node = (row + dy) * columns + column + dx;
+        away[node] = Math.min(away[node]!, (column + dx - atX) ** 2 + (row + dy - atY) ** 2);
+      }
+    }
+  }
+  spread(away, columns, rows);
+  const limit = reach / cell;
+  for (let node = 0; node < away.length; node++) {
+    const distance = Math.sqrt(away[node]!);
+    // Nodes at the rim know how far it is; the others learn it from them.
+    away[node] = distance >= limit ? 0 : distance > limit - 1.5 ? (limit - distance) ** 2 : FAR;
+  }
+  spread(away, columns, rows);
+  const heights = new Float32Array(away.length);
+  const rim = (BRIDGE_GAPS - MARGIN_GAPS) * (gap / cell);
+  for (let node = 0; node < away.length; node++) heights[node] = Math.sqrt(away[node]!) - rim;
+  return withoutSpecks(contours(heights, columns, rows), (gap / cell) ** 2 * 12).map((ring) => {
     for (let i = 0; i < ring.length; i += 2) {
       ring[i] = left + ring[i]! * cell;
       ring[i + 1] = top + ring[i + 1]! * cell;
     }
-    return rounded(simplified(ring, gap * 0.12));
+    return rounded(rounded(simplified(ring, gap * 0.12)));
   });
 }
 
-interface Field {
-  readonly left: number;
-  readonly top: number;
-  readonly columns: number;
-  readonly rows: number;
-  readonly cell: number;
-  readonly reach: number;
+/** Small holes are no courtyards but accidents of spacing. */
+function withoutSpecks(rings: Ring[], least: number): Ring[] {
+  const areas = rings.map(signedArea);
+  const outer = Math.sign(areas.reduce((most, area) => (Math.abs(area) > Math.abs(most) ? area : most), 0));
+  return rings.filter((_, n) => Math.sign(areas[n]!) === outer || Math.abs(areas[n]!) >= least);
 }
 
-function heights(x: Float32Array, y: Float32Array, from: number, to: number, field: Field): Float32Array {
-  const { left, top, columns, rows, cell } = field;
-  const hills = new Float32Array(columns * rows);
-  const reach = field.reach / cell;
-  const perReach = 1 / (reach * reach);
-  for (let i = from; i < to; i++) {
-    const atX = (x[i]! - left) / cell, atY = (y[i]! - top) / cell;
-    const firstRow = Math.ceil(atY - reach), lastRow = Math.floor(atY + reach);
-    const firstColumn = Math.ceil(atX - reach), lastColumn = Math.floor(atX + reach);
-    for (let row = firstRow; row <= lastRow; row++) {
-      const dy = (row - atY) * (row - atY);
-      for (let column = firstColumn; column <= lastColumn; column++) {
-        const near = 1 - (dy + (column - atX) * (column - atX)) * perReach;
-        if (near > 0) hills[row * columns + column]! += near * near;
-      }
-    }
+/** Squared distances to the nearest seed, exact and in two passes (Felzenszwalb and Huttenlocher). */
+function spread(field: Float64Array, columns: number, rows: number): void {
+  const longest = Math.max(columns, rows);
+  const line = new Float64Array(longest);
+  const hulls = new Int32Array(longest), borders = new Float64Array(longest + 1);
+  for (let column = 0; column < columns; column++) spreadLine(field, column, columns, rows, line, hulls, borders);
+  for (let row = 0; row < rows; row++) spreadLine(field, row * columns, 1, columns, line, hulls, borders);
+}
+
+function spreadLine(
+  field: Float64Array, start: number, step: number, length: number, line: Float64Array, hulls: Int32Array, borders: Float64Array,
+): void {
+  for (let i = 0; i < length; i++) line[i] = field[start + i * step]!;
+  let last = 0;
+  hulls[0] = 0;
+  borders[0] = -FAR;
+  borders[1] = FAR;
+  for (let i = 1; i < length; i++) {
+    let meets: number;
+    do {
+      const seed = hulls[last]!;
+      meets = (line[i]! + i * i - line[seed]! - seed * seed) / (2 * (i - seed));
+    } while (meets <= borders[last]! && --last >= 0);
+    last++;
+    hulls[last] = i;
+    borders[last] = meets;
+    borders[last + 1] = FAR;
   }
-  return hills;
+  let hull = 0;
+  for (let i = 0; i < length; i++) {
+    while (borders[hull + 1]! < i) hull++;
+    const seed = hulls[hull]!;
+    field[start + i * step] = (i - seed) * (i - seed) + line[seed]!;
+  }
 }
 
 /**
- * Marching squares. Each edge of the grid that the contour crosses is known by a number; every square links its crossings
- * in pairs, and the pairs are then followed until they close.
+ * Marching squares at height 0. Each edge of the grid that the contour crosses is known by a number; every square links its
+ * crossings in pairs, and the pairs are then followed until they close.
  */
-function contours(hills: Float32Array, columns: number, rows: number): Ring[] {
+function contours(heights: Float32Array, columns: number, rows: number): Ring[] {
   const links = new Map<number, number>();
   // An edge's number: twice its upper left node, plus one where it goes down instead of right.
   for (let row = 0; row + 1 < rows; row++) {
     for (let column = 0; column + 1 < columns; column++) {
       const node = row * columns + column;
       const code =
-        (hills[node]! > EDGE ? 1 : 0) | (hills[node + 1]! > EDGE ? 2 : 0) |
-        (hills[node + columns + 1]! > EDGE ? 4 : 0) | (hills[node + columns]! > EDGE ? 8 : 0);
+        (heights[node]! > 0 ? 1 : 0) | (heights[node + 1]! > 0 ? 2 : 0) |
+        (heights[node + columns + 1]! > 0 ? 4 : 0) | (heights[node + columns]! > 0 ? 8 : 0);
       if (code === 0 || code === 15) continue;
       const top = 2 * node, left = 2 * node + 1, right = 2 * (node + 1) + 1, bottom = 2 * (node + columns);
       // High ground is kept on the right hand, so that every crossing is left exactly once.
@@ -104,7 +144,7 @@ function contours(hills: Float32Array, columns: number, rows: number): Ring[] {
       links.delete(edge);
       const node = edge >> 1;
       const other = edge & 1 ? node + columns : node + 1;
-      const share = (EDGE - hills[node]!) / (hills[other]! - hills[node]!);
+      const share = -heights[node]! / (heights[other]! - heights[node]!);
       points.push((node % columns) + (edge & 1 ? 0 : share), Math.floor(node / columns) + (edge & 1 ? share : 0));
       edge = next;
     }

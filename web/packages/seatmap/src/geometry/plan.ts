@@ -1,7 +1,7 @@
 import { boxOf, grownBox, isGeneralAdmission, unitedBox } from "./geometry.js";
 import type { Box, Geometry, Point } from "./geometry.js";
 import { outlineOf } from "./outline.js";
-import { contains, rectangle, ringBox } from "./polygon.js";
+import { contains, distanceToEdge, rectangle, ringBox } from "./polygon.js";
 import type { Ring } from "./polygon.js";
 import { SeatGrid } from "./seat-grid.js";
 import { rowGapOf, spacingOf } from "./spacing.js";
@@ -13,6 +13,8 @@ export interface Area {
   readonly rings: readonly Ring[];
   readonly box: Box;
   readonly label: Point;
+  /** From there to the nearest edge. */
+  readonly room: number;
 }
 
 /** A geometry made ready to be drawn and pointed at. */
@@ -106,7 +108,8 @@ function areasOf(
   return geometry.sections.map((section, n) => {
     if (isGeneralAdmission(section)) {
       const box = standing.get(n)!;
-      return { rings: [rectangle(box, spacing)], box, label: { x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2 } };
+      const label = { x: (box.left + box.right) / 2, y: (box.top + box.bottom) / 2 };
+      return { rings: [rectangle(box, spacing)], box, label, room: (box.right - box.left) / 2 };
     }
     const from = section.first_ordinal, to = from + section.seat_count;
     const seats = boxOf(x, y, from, to)!;
@@ -114,7 +117,8 @@ function areasOf(
     const gap = Math.max(spacing, rowGap < spacing * 3 ? rowGap : spacing);
     const rings = outlineOf(x, y, from, to, seats, gap);
     const fallback = rings.length ? rings : [rectangle(grownBox(seats, gap), spacing)];
-    return { rings: fallback, box: ringBox(fallback)!, label: middleSeat(x, y, from, to) };
+    const label = middleSeat(x, y, from, to);
+    return { rings: fallback, box: ringBox(fallback)!, label, room: distanceToEdge(fallback, label) };
   });
 }
 

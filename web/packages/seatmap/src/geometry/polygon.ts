@@ -39,6 +39,22 @@ export function contains(rings: readonly Ring[], at: Point): boolean {
   return inside;
 }
 
+/** Its sign says which way round the ring goes. */
+export function signedArea(ring: Ring): number {
+  let twice = 0;
+  for (let i = 0, j = ring.length - 2; i < ring.length; j = i, i += 2) twice += ring[j]! * ring[i + 1]! - ring[i]! * ring[j + 1]!;
+  return twice / 2;
+}
+
+/** From a point to the nearest corner: near enough for rings of many. */
+export function distanceToEdge(rings: readonly Ring[], at: Point): number {
+  let least = Infinity;
+  for (const ring of rings) {
+    for (let i = 0; i < ring.length; i += 2) least = Math.min(least, (ring[i]! - at.x) ** 2 + (ring[i + 1]! - at.y) ** 2);
+  }
+  return Math.sqrt(least);
+}
+
 /** Ramer, Douglas and Peucker, on a closed ring: begun at two points that are far apart. */
 export function simplified(ring: Ring, tolerance: number): Ring {
   const points = ring.length / 2;

@@ -2,7 +2,7 @@ import type { Geometry } from "./geometry.js";
 import type { SeatGrid } from "./seat-grid.js";
 
 /** Distances of so many seats are looked at: enough for a median. */
-const SAMPLES = 600;
+const SAMPLES = 240;
 
 
 /** Rather the small distances of a plan than the usual one: seats of its tightest part must not overlap. */
@@ -21,7 +21,7 @@ export function rowGapOf(geometry: Geometry, x: Float32Array, y: Float32Array, g
   const section = geometry.sections[sectionNo]!;
   const { row, section: sectionOf } = geometry;
   const found: number[] = [];
-  const step = Math.max(1, Math.floor(section.seat_count / 40));
+  const step = Math.max(1, Math.floor(section.seat_count / 12));
   for (let i = section.first_ordinal; i < section.first_ordinal + section.seat_count; i += step) {
     const near = nearestOther(x, y, grid, i, (other) => row[other] !== row[i] && sectionOf[other] === sectionNo);
     if (near < Infinity) found.push(near);

@@ -194,7 +194,7 @@ export class SeatList {
           type: "button", class: "list-row-name chip", "aria-label": `${words.selectRow}: ${name}, ${label}`,
           click: () => this.#manner.toggleMany(line.seats),
         }, label)
-      : build("span", { class: "list-row-name", "aria-hidden": "true" }, label);
+      : build("span", { class: "list-row-name", "aria-hidden": "true" }, build("span", { class: "list-row-word" }, `${words.row}\u00a0`), line.row);
     return build("div", { class: "list-line list-row", role: "listitem" }, head, seats);
   }
 

@@ -112,7 +112,8 @@ button.list-row-name { padding: 0 10px; justify-content: center; border-radius: 
   .bar { padding: 6px 8px; }
   .legend-list { flex-wrap: nowrap; gap: 16px; width: max-content; }
   .list-row-name { width: 40px; padding-left: 2px; }
-  .list-about { display: none; }
+  .list-about, .list-row-word { display: none; }
+  span.list-row-name { font-weight: 650; color: var(--ink); }
   .minimap { transform: scale(.75); transform-origin: left bottom; }
 }
 @media (prefers-reduced-motion: reduce) { .status::before { animation: none !important; } }
