@@ -4,6 +4,6 @@ import { defineConfig } from "vite";
 export default defineConfig({
   root: import.meta.dirname,
   base: "./",
-  build: { outDir: "../site", emptyOutDir: true, modulePreload: { polyfill: false } },
+  build: { outDir: "../site", emptyOutDir: true, modulePreload: { polyfill: false }, rolldownOptions: { input: ["index.html", "bench.html"].map((page) => `${import.meta.dirname}/${page}`) } },
   optimizeDeps: { exclude: ["@holdfast/seatmap"] },
 });

@@ -60,6 +60,8 @@ export interface SeatmapEvents {
   feedstatus: CustomEvent<{ status: FeedStatus; detail: string }>;
   /** What the server says of the event itself: changed, cancelled, put on sale. */
   eventnotice: CustomEvent<{ readonly kind: string } & Record<string, unknown>>;
+  /** After every picture; does not bubble. */
+  framedrawn: CustomEvent<{ drawMs: number; drawnIn: BackendKind }>;
   /** After the first picture of a plan. */
   seatmapready: CustomEvent<{ drawMs: number; drawnIn: BackendKind }>;
 }
@@ -626,9 +628,12 @@ export class HoldfastSeatmap extends PageElement {
   }
 
   #drawn(report: FrameReport): void {
+    const drawnIn = this.#built?.surface.kind;
+    if (!drawnIn) return;
+    this.dispatchEvent(new CustomEvent("framedrawn", { detail: { drawMs: report.drawMs, drawnIn } }));
     if (!this.#firstFrame) return;
     this.#firstFrame = false;
-    this.#tell("seatmapready", { drawMs: report.drawMs, drawnIn: this.#built!.surface.kind });
+    this.#tell("seatmapready", { drawMs: report.drawMs, drawnIn });
   }
 
   #say(text: string): void {

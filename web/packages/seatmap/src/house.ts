@@ -16,6 +16,9 @@ import type { SelectionRules } from "./state/selection.js";
 import { AVAILABLE, STATE_NAMES } from "./state/snapshot.js";
 import type { MoneyWriter, Words } from "./words.js";
 
+/** Made once: `toLocaleString` makes one at every call, and counts are written by the hundred. */
+const WHOLE = new Intl.NumberFormat();
+
 /** Who may select what: a buyer free seats only, an organiser any. */
 export type SelectionKind = "available" | "any" | "none";
 
@@ -153,12 +156,12 @@ export class House {
     const words = this.#manner.words();
     const { available, total } = this.counts.of(sectionNo);
     if (this.sectionStates.has(sectionNo, "unavailable")) return words.closed;
-    return available === 0 ? words.soldOut : `${available.toLocaleString()} ${words.of} ${total.toLocaleString()} ${words.left}`;
+    return available === 0 ? words.soldOut : `${WHOLE.format(available)} ${words.of} ${WHOLE.format(total)} ${words.left}`;
   }
 
   shortSectionWords(sectionNo: number): string {
     const { available } = this.counts.of(sectionNo);
-    return available === 0 || this.sectionStates.has(sectionNo, "unavailable") ? "" : `${available.toLocaleString()} ${this.#manner.words().left}`;
+    return available === 0 || this.sectionStates.has(sectionNo, "unavailable") ? "" : `${WHOLE.format(available)} ${this.#manner.words().left}`;
   }
 
   cart(): Cart {

@@ -173,7 +173,7 @@ export class Surface {
   dress(palette: Palette, stageWords: string, looks: readonly SeatLook[], styles: Uint16Array): void {
     const tell = () => {
       this.#backend.setPaper({
-        ground: pixelOf(palette.ground), ink: palette.ink, faintInk: palette.faintInk, plate: palette.paper + "e6",
+        ground: pixelOf(palette.ground), ink: palette.ink, faintInk: palette.faintInk, plate: palette.paper,
         stage: palette.stage, stageInk: palette.stageInk, stageWords,
       });
       this.#backend.dress({ looks: [...looks], styles });

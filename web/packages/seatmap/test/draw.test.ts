@@ -121,12 +121,16 @@ describe("stamps", () => {
     }
   });
 
-  it("are premultiplied and never cut off at their edge", () => {
+  it("are premultiplied and lie around their middle", () => {
     for (const shape of ["circle", "square", "diamond"] as const) {
-      const { pixels, width } = stampOf({ ...PLAIN_LOOK, shape, stroke: "#ff0000", mark: "check", opacity: 0.5 }, 9.3, 0.99, 0.01);
-      for (let i = 0; i < width; i++) {
-        expect(pixels[i]! | pixels[(width - 1) * width + i]! | pixels[i * width]! | pixels[i * width + width - 1]!).toBe(0);
+      const { pixels, width, height, left, top } = stampOf({ ...PLAIN_LOOK, shape, stroke: "#ff0000", mark: "check", opacity: 0.5 }, 9.3, 0.99, 0.01);
+      // Trimmed to what is there: around the middle, and as wide as the shape and its soft edge.
+      for (const side of [width, height]) {
+        expect(side).toBeGreaterThanOrEqual(17);
+        expect(side).toBeLessThanOrEqual(23);
       }
+      expect(Math.abs(left + width / 2 - 0.99)).toBeLessThan(1.01);
+      expect(Math.abs(top + height / 2 - 0.01)).toBeLessThan(1.01);
       for (const pixel of pixels) expect(Math.max(pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255)).toBeLessThanOrEqual((pixel >>> 24) + 1);
     }
   });
@@ -153,7 +157,7 @@ describe("pixels", () => {
   it("blend half over white to grey", () => {
     const pixels = new Pixels(1, 1);
     pixels.fill(pixels.whole, WHITE);
-    pixels.blend(Uint32Array.of(0x80000000), 1, 0, 0, pixels.whole);
+    pixels.blend({ width: 1, height: 1, left: 0, top: 0, pixels: Uint32Array.of(0x80000000) }, 0, 0, pixels.whole);
     expect(Math.abs((pixels.data[0]! & 255) - 127)).toBeLessThanOrEqual(1);
   });
 });
@@ -206,6 +210,24 @@ describe("the painter", () => {
         painter.draw(frame);
       }
       const anew = painterOf(wardrobe);
+      anew.draw(frame);
+      expect(differing(painter.pixels, anew.pixels)).toBe(0);
+    }
+  });
+
+  it("draws the same picture after sections were painted otherwise as at once", () => {
+    const { house: changing } = madeHouse(true);
+    const wardrobe = new Wardrobe(changing, palette, false, null);
+    for (const scale of [1.2, 4.3]) {
+      const frame = frameAt(scale, Math.round(-50 * scale + 160), Math.round(-25 * scale + 120));
+      const painter = painterOf(wardrobe);
+      painter.draw(frame);
+      changing.sectionStates.set(1, "highlighted", scale < 2);
+      changing.sectionStates.set(3, "selected", true);
+      painter.paintSections(sectionPaints(changing, palette, 0), pixelOf(palette.ground));
+      painter.draw(frame);
+      const anew = painterOf(wardrobe);
+      anew.paintSections(sectionPaints(changing, palette, 0), pixelOf(palette.ground));
       anew.draw(frame);
       expect(differing(painter.pixels, anew.pixels)).toBe(0);
     }

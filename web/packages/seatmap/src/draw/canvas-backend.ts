@@ -1,8 +1,9 @@
 import type { Backend, FrameReport } from "./backend.js";
 import type { Pixel } from "./colour.js";
 import { canvasGlyphMaker, Glyphs } from "./glyphs.js";
-import { letter } from "./lettering.js";
+import { Lettering } from "./lettering.js";
 import { Painter } from "./painter.js";
+import { Pixels } from "./pixels.js";
 import type { Dressing, Frame, Paper, Scene, SectionPaint } from "./scene.js";
 import type { SeatLook } from "./style.js";
 
@@ -14,9 +15,11 @@ export class CanvasBackend implements Backend {
   readonly #canvas: Canvas;
   readonly #context: Context;
   readonly #painter: Painter;
+  readonly #lettering: Lettering;
   readonly #drawn: (report: FrameReport) => void;
   #frame: Frame | null = null;
   #paper: Paper | null = null;
+  #picture = new Pixels(0, 0);
   #image: ImageData | null = null;
   #dressed = false;
   #stale = false;
@@ -28,7 +31,9 @@ export class CanvasBackend implements Backend {
     // The picture is opaque and comes from memory: a canvas on the graphics card would only have to fetch it.
     this.#context = canvas.getContext("2d", { alpha: false, willReadFrequently: true }) as Context;
     const lettering = scratch.getContext("2d", { willReadFrequently: true }) as Context;
-    this.#painter = new Painter(new Glyphs(canvasGlyphMaker(lettering)));
+    const glyphs = new Glyphs(canvasGlyphMaker(lettering));
+    this.#painter = new Painter(glyphs);
+    this.#lettering = new Lettering(glyphs);
     this.#drawn = drawn;
   }
 
@@ -83,20 +88,23 @@ export class CanvasBackend implements Backend {
     const changed = this.#painter.draw(frame);
     if (!changed && !this.#stale) return;
     this.#stale = false;
-    this.#show(frame);
-    letter(this.#context, scene, frame, this.#painter.sections, paper);
+    this.#show(frame, scene, paper);
     this.#drawn({ frame: ++this.#frames, drawMs: performance.now() - began });
   }
 
-  #show({ width, height }: Frame): void {
+  /** What is painted stays as it is, to be moved by the next frame: names are written on a copy. */
+  #show(frame: Frame, scene: Scene, paper: Paper): void {
+    const { width, height } = frame;
     if (this.#canvas.width !== width || this.#canvas.height !== height) {
       this.#canvas.width = width;
       this.#canvas.height = height;
     }
-    const { data } = this.#painter.pixels;
-    if (this.#image?.data.buffer !== data.buffer) {
-      this.#image = new ImageData(new Uint8ClampedArray(data.buffer), width, height);
+    if (this.#picture.width !== width || this.#picture.height !== height || !this.#image) {
+      this.#picture = new Pixels(width, height);
+      this.#image = new ImageData(new Uint8ClampedArray(this.#picture.data.buffer), width, height);
     }
-    this.#context.putImageData(this.#image!, 0, 0);
+    this.#picture.copy(this.#painter.pixels, this.#picture.whole);
+    this.#lettering.write(this.#picture, scene, frame, this.#painter.sections, paper);
+    this.#context.putImageData(this.#image, 0, 0);
   }
 }

@@ -8,7 +8,7 @@ export interface Glyph {
 }
 
 /** Draws characters; a canvas can, and tests have one of their own. */
-export type GlyphMaker = (text: string, heightPx: number) => Glyph;
+export type GlyphMaker = (text: string, heightPx: number, weight: number) => Glyph;
 
 /** Numbers on seats are put down from masks: drawing ten thousand texts anew in each frame would take far too long. */
 export class Glyphs {
@@ -19,12 +19,12 @@ export class Glyphs {
     this.#make = make;
   }
 
-  get(text: string, heightPx: number): Glyph {
-    const key = `${heightPx}|${text}`;
+  get(text: string, heightPx: number, weight = 600): Glyph {
+    const key = `${text}${heightPx}|${weight}`;
     let found = this.#known.get(key);
     if (!found) {
-      if (this.#known.size > 600) this.#known.clear();
-      found = this.#make(text, heightPx);
+      if (this.#known.size > 2000) this.#known.clear();
+      found = this.#make(text, heightPx, weight);
       this.#known.set(key, found);
     }
     return found;
@@ -36,8 +36,8 @@ type Context = CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D;
 export const SEAT_FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
 
 export function canvasGlyphMaker(context: Context): GlyphMaker {
-  return (text, heightPx) => {
-    const font = `600 ${heightPx}px ${SEAT_FONT}`;
+  return (text, heightPx, weight) => {
+    const font = `${weight} ${heightPx}px ${SEAT_FONT}`;
     context.font = font;
     const advance = context.measureText(text).width;
     const width = Math.max(1, Math.ceil(advance) + 2);

@@ -8,7 +8,6 @@ import { Pixels } from "./pixels.js";
 import type { PixelBox } from "./pixels.js";
 import type { Dressing, Frame, Scene, SectionPaint } from "./scene.js";
 import { StampCache } from "./stamp.js";
-import type { StampSet } from "./stamp.js";
 import type { SeatLook } from "./style.js";
 
 /** Above so many changed seats the whole picture is drawn anew: putting them in one by one would take longer. */
@@ -24,6 +23,7 @@ export class Painter {
   #grid: SeatGrid | null = null;
   #looks: readonly SeatLook[] = [];
   #inks: Pixel[] = [];
+  #raised = new Uint8Array(0);
   #styles: Uint16Array = new Uint16Array(0);
   #sections: readonly SectionPaint[] = [];
   #ground: Pixel = 0xffffffff;
@@ -78,14 +78,22 @@ export class Painter {
 
   paintSections(sections: readonly SectionPaint[], ground: Pixel): void {
     const before = this.#sections;
-    const shown = (paint: SectionPaint) => (this.#seatsShown ? paint.fill : paint.farFill);
-    // Counts change all the time: only what is seen of them makes the ground old.
-    this.#groundStale ||= ground !== this.#ground || before.length !== sections.length || sections.some((paint, n) =>
-      shown(paint) !== shown(before[n]!) || paint.stroke !== before[n]!.stroke || paint.strokePx !== before[n]!.strokePx);
+    this.#groundStale ||= ground !== this.#ground || before.length !== sections.length;
+    // Counts change all the time: only what is seen of them makes the ground old, and only there.
+    if (!this.#groundStale) {
+      const standing = (n: number) => this.#scene?.areas[n]?.standing ?? false;
+      const shown = (paint: SectionPaint, n: number) => (this.#seatsShown && !standing(n) ? paint.fill : paint.farFill);
+      sections.forEach((paint, n) => {
+        const old = before[n]!;
+        const edge = paint.stroke !== old.stroke || paint.strokePx !== old.strokePx;
+        if (edge || shown(paint, n) !== shown(old, n)) this.#staleSections.add(n);
+      });
+    }
     this.#sections = sections;
     this.#ground = ground;
   }
 
+  readonly #staleSections = new Set<number>();
   #seatsShown = true;
 
   /** Whether anything of the picture changed. */
@@ -108,19 +116,22 @@ export class Painter {
     if (Math.abs(dx) >= frame.width * 0.7 || Math.abs(dy) >= frame.height * 0.7) return this.#drawWhole(frame);
     const moved = dx !== 0 || dy !== 0;
     if (moved) this.#pan(frame, dx, dy);
+    const repainted = this.#repaint(frame);
     const recoloured = this.#changed.size > 0 && seatsShown;
     if (recoloured) this.#putBack(frame);
     this.#changed.clear();
-    return moved || recoloured;
+    return moved || repainted || recoloured;
   }
 
   #setLooks(looks: readonly SeatLook[]): void {
     this.#looks = looks;
+    this.#raised = Uint8Array.from(looks, ({ raised }) => (raised ? 1 : 0));
     this.#inks = looks.map(({ ink, fill }) => pixelOf(ink, fill ? inkOn(pixelOf(fill)) : 0xff000000));
   }
 
   #drawWhole(frame: Frame): boolean {
     this.#groundStale = false;
+    this.#staleSections.clear();
     this.#changed.clear();
     this.#drawBox(frame, this.#front.whole);
     return true;
@@ -135,6 +146,23 @@ export class Painter {
     if (dy < 0) this.#drawBox(frame, { left: 0, top: height + dy, right: width, bottom: height });
     if (dx > 0) this.#drawBox(frame, { left: 0, top, right: dx, bottom });
     if (dx < 0) this.#drawBox(frame, { left: width + dx, top, right: width, bottom });
+  }
+
+  /** Sections that look different: their boxes, with whatever else is in them. */
+  #repaint(frame: Frame): boolean {
+    let any = false;
+    for (const n of this.#staleSections) {
+      const around = pixelBoxOf(this.#scene!.areas[n]!.box, frame, 4 * frame.ratio);
+      const box: PixelBox = {
+        left: Math.max(0, around.left), right: Math.min(frame.width, around.right),
+        top: Math.max(0, around.top), bottom: Math.min(frame.height, around.bottom),
+      };
+      if (box.left >= box.right || box.top >= box.bottom) continue;
+      this.#drawBox(frame, box);
+      any = true;
+    }
+    this.#staleSections.clear();
+    return any;
   }
 
   #drawBox(frame: Frame, box: PixelBox): void {
@@ -163,39 +191,45 @@ export class Painter {
     const { scale, x: moveX, y: moveY } = frame;
     const radius = scene.radius * scale;
     const set = this.#stamps.at(radius);
-    const reach = (radius * 1.6 + 2) / scale;
+    const reachPx = radius * 1.6 + 2;
+    const reach = reachPx / scale;
     const seen: Box = {
       left: (box.left - moveX) / scale - reach, right: (box.right - moveX) / scale + reach,
       top: (box.top - moveY) / scale - reach, bottom: (box.bottom - moveY) / scale + reach,
     };
-    const cells = grid.cellsIn(seen);
-    if (cells.firstColumn > cells.lastColumn) return;
-    const styles = this.#styles, looks = this.#looks;
-    const raised: number[] = [];
+    const { firstColumn, lastColumn, firstRow, lastRow } = grid.cellsIn(seen);
+    if (firstColumn > lastColumn) return;
+    const { starts, seats, columns } = grid;
+    const styles = this.#styles, raisedStyles = this.#raised, front = this.#front;
+    const { phases } = set;
     const numbers = this.#numberHeight(frame);
-    for (let row = cells.firstRow; row <= cells.lastRow; row++) {
-      const from = grid.starts[row * grid.columns + cells.firstColumn]!;
-      const to = grid.starts[row * grid.columns + cells.lastColumn + 1]!;
-      for (let i = from; i < to; i++) {
-        const seat = grid.seats[i]!;
+    const [minX, maxX, minY, maxY] = [box.left - reachPx, box.right + reachPx, box.top - reachPx, box.bottom + reachPx];
+    const raised: number[] = [];
+    // Every seat of the plan may come by here in every frame: no calls, no objects.
+    for (let row = firstRow; row <= lastRow; row++) {
+      const to = starts[row * columns + lastColumn + 1]!;
+      for (let i = starts[row * columns + firstColumn]!; i < to; i++) {
+        const seat = seats[i]!;
+        const atX = x[seat]! * scale + moveX, atY = y[seat]! * scale + moveY;
+        if (atX < minX || atX > maxX || atY < minY || atY > maxY) continue;
         const style = styles[seat]!;
-        if (looks[style]!.raised) raised.push(seat);
-        else this.#drawSeat(set, seat, style, x[seat]! * scale + moveX, y[seat]! * scale + moveY, box, numbers);
+        if (raisedStyles[style]) {
+          raised.push(seat);
+          continue;
+        }
+        const wholeX = Math.floor(atX), wholeY = Math.floor(atY);
+        const stamp = set.get(style, ((atX - wholeX) * phases) | 0, ((atY - wholeY) * phases) | 0);
+        front.blend(stamp, wholeX + stamp.left, wholeY + stamp.top, box);
+        if (numbers > 0) this.#write(seat, style, atX, atY, box, numbers);
       }
     }
     for (const seat of raised) {
-      this.#drawSeat(set, seat, styles[seat]!, x[seat]! * scale + moveX, y[seat]! * scale + moveY, box, numbers);
+      const atX = x[seat]! * scale + moveX, atY = y[seat]! * scale + moveY;
+      const wholeX = Math.floor(atX), wholeY = Math.floor(atY);
+      const stamp = set.get(styles[seat]!, ((atX - wholeX) * phases) | 0, ((atY - wholeY) * phases) | 0);
+      front.blend(stamp, wholeX + stamp.left, wholeY + stamp.top, box);
+      if (numbers > 0) this.#write(seat, styles[seat]!, atX, atY, box, numbers);
     }
-  }
-
-  #drawSeat(set: StampSet, seat: number, style: number, atX: number, atY: number, clip: PixelBox, numberHeight: number): void {
-    const wholeX = Math.floor(atX), wholeY = Math.floor(atY);
-    const { phases } = set;
-    const stamp = set.get(style, ((atX - wholeX) * phases) | 0, ((atY - wholeY) * phases) | 0);
-    const left = wholeX + stamp.offset, top = wholeY + stamp.offset;
-    if (left >= clip.right || top >= clip.bottom || left + stamp.width <= clip.left || top + stamp.width <= clip.top) return;
-    this.#front.blend(stamp.pixels, stamp.width, left, top, clip);
-    if (numberHeight > 0) this.#write(seat, style, atX, atY, clip, numberHeight);
   }
 
   #write(seat: number, style: number, atX: number, atY: number, clip: PixelBox, height: number): void {

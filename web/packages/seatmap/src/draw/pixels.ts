@@ -1,5 +1,6 @@
 import type { Ring } from "../geometry/polygon.js";
 import type { Pixel } from "./colour.js";
+import type { Stamp } from "./stamp.js";
 
 /** A rectangle of whole pixels; right and bottom are not part of it. */
 export interface PixelBox {
@@ -21,7 +22,7 @@ export class Pixels {
   readonly width: number;
   readonly height: number;
   readonly data: Uint32Array<ArrayBuffer>;
-  #slopes = new Float32Array(0);
+  readonly #edges = new Edges();
 
   constructor(width: number, height: number) {
     this.width = width;
@@ -71,15 +72,16 @@ export class Pixels {
     else if (by < 0) data.copyWithin(0, -by, width * height);
   }
 
-  /** Puts premultiplied pixels down within `clip`. */
-  blend(pixels: Uint32Array, size: number, atX: number, atY: number, clip: PixelBox): void {
+  /** Puts a stamp down within `clip`. */
+  blend(stamp: Stamp, atX: number, atY: number, clip: PixelBox): void {
     const { data, width } = this;
+    const { pixels, width: wide, height: tall } = stamp;
     const fromX = atX < clip.left ? clip.left - atX : 0;
-    const toX = atX + size > clip.right ? clip.right - atX : size;
+    const toX = atX + wide > clip.right ? clip.right - atX : wide;
     const fromY = atY < clip.top ? clip.top - atY : 0;
-    const toY = atY + size > clip.bottom ? clip.bottom - atY : size;
+    const toY = atY + tall > clip.bottom ? clip.bottom - atY : tall;
     for (let row = fromY; row < toY; row++) {
-      let source = row * size + fromX;
+      let source = row * wide + fromX;
       let target = (atY + row) * width + atX + fromX;
       for (let column = fromX; column < toX; column++, source++, target++) {
         const over = pixels[source]!;
@@ -112,51 +114,48 @@ export class Pixels {
   }
 
   /** Fills rings with soft edges: signed areas are added up by row, then summed from left to right. */
-  fillRings(rings: readonly Ring[], placing: Placing, colour: Pixel, clip: PixelBox, area: PixelBox): void {
+  fillRings(rings: readonly Ring[], placing: Placing, colour: Pixel, clip: PixelBox, area: PixelBox, opacity = 256): void {
     const left = Math.max(clip.left, area.left), right = Math.min(clip.right, area.right);
     const top = Math.max(clip.top, area.top), bottom = Math.min(clip.bottom, area.bottom);
     const width = right - left, height = bottom - top;
     if (width <= 0 || height <= 0) return;
-    const stride = width + 2;
-    if (this.#slopes.length < stride * height) this.#slopes = new Float32Array(stride * height);
-    const slopes = this.#slopes.fill(0, 0, stride * height);
+    const edges = this.#edges.sized(width, height);
     for (const ring of rings) {
-      let fromX = ring[ring.length - 2]! * placing.scale + placing.x - left;
-      let fromY = ring[ring.length - 1]! * placing.scale + placing.y - top;
-      for (let i = 0; i < ring.length; i += 2) {
-        const toX = ring[i]! * placing.scale + placing.x - left;
-        const toY = ring[i + 1]! * placing.scale + placing.y - top;
-        addEdge(slopes, stride, width, height, fromX, fromY, toX, toY);
+      let fromX = 0, fromY = 0;
+      eachCorner(ring, placing.scale, (cornerX, cornerY, first) => {
+        const toX = cornerX + placing.x - left, toY = cornerY + placing.y - top;
+        if (!first) edges.add(fromX, fromY, toX, toY);
         fromX = toX;
         fromY = toY;
-      }
+      });
     }
     const { data } = this;
+    const { slopes, stride, firstColumn, lastColumn } = edges;
     for (let row = 0; row < height; row++) {
+      const first = firstColumn[row]!, last = Math.min(lastColumn[row]!, width - 1);
       let sum = 0;
-      let at = (top + row) * this.width + left;
-      const end = row * stride + width;
-      for (let i = row * stride; i < end; i++, at++) {
+      let at = (top + row) * this.width + left + first;
+      const end = row * stride + last;
+      for (let i = row * stride + first; i <= end; i++, at++) {
         sum += slopes[i]!;
         const share = sum < 0 ? -sum : sum;
-        if (share > 0.996) data[at] = colour;
-        else if (share > 0.004) this.#lay(at, colour, (share * 256) | 0, data);
+        if (share > 0.996 && opacity === 256) data[at] = colour;
+        else if (share > 0.004) this.#lay(at, colour, ((share > 1 ? 1 : share) * opacity) | 0, data);
       }
     }
+    edges.clear();
   }
 
   /** Follows rings with a line of so many pixels. */
   strokeRings(rings: readonly Ring[], placing: Placing, thickness: number, colour: Pixel, clip: PixelBox): void {
     for (const ring of rings) {
-      let fromX = ring[ring.length - 2]! * placing.scale + placing.x;
-      let fromY = ring[ring.length - 1]! * placing.scale + placing.y;
-      for (let i = 0; i < ring.length; i += 2) {
-        const toX = ring[i]! * placing.scale + placing.x;
-        const toY = ring[i + 1]! * placing.scale + placing.y;
-        this.#line(fromX, fromY, toX, toY, thickness / 2, colour, clip);
+      let fromX = 0, fromY = 0;
+      eachCorner(ring, placing.scale, (cornerX, cornerY, first) => {
+        const toX = cornerX + placing.x, toY = cornerY + placing.y;
+        if (!first) this.#line(fromX, fromY, toX, toY, thickness / 2, colour, clip);
         fromX = toX;
         fromY = toY;
-      }
+      });
     }
   }
 
@@ -197,37 +196,100 @@ export class Pixels {
   }
 }
 
-function addEdge(
-  slopes: Float32Array, stride: number, width: number, height: number, fromX: number, fromY: number, toX: number, toY: number,
-): void {
-  if (fromY === toY) return;
-  const down = fromY < toY ? 1 : -1;
-  const topX = down > 0 ? fromX : toX, topY = down > 0 ? fromY : toY;
-  const bottomX = down > 0 ? toX : fromX, bottomY = down > 0 ? toY : fromY;
-  if (bottomY <= 0 || topY >= height) return;
-  const lean = (bottomX - topX) / (bottomY - topY);
-  const end = Math.min(height, Math.ceil(bottomY));
-  for (let row = Math.max(0, Math.floor(topY)); row < end; row++) {
-    const startY = Math.max(row, topY), stopY = Math.min(row + 1, bottomY);
-    const share = (stopY - startY) * down;
-    const oneX = clampedTo(topX + (startY - topY) * lean, width), otherX = clampedTo(topX + (stopY - topY) * lean, width);
-    const low = oneX < otherX ? oneX : otherX, high = oneX < otherX ? otherX : oneX;
-    const base = row * stride;
-    const first = Math.floor(low), last = Math.floor(high);
-    if (first === last) {
-      const middle = (low + high) / 2 - first;
-      slopes[base + first]! += share * (1 - middle);
-      slopes[base + first + 1]! += share * middle;
-      continue;
+/** Corners nearer to each other than this are one. */
+const CORNER_PX = 0.8;
+
+/**
+ * Visits a ring's corners in pixels, the first one again at the end, without those that make no difference at this size.
+ * Which ones depends on the size alone, so that a picture that is moved fits what is drawn beside it.
+ */
+function eachCorner(ring: Ring, scale: number, visit: (x: number, y: number, first: boolean) => void): void {
+  const startX = ring[0]! * scale, startY = ring[1]! * scale;
+  visit(startX, startY, true);
+  let lastX = startX, lastY = startY;
+  for (let i = 2; i < ring.length; i += 2) {
+    const x = ring[i]! * scale, y = ring[i + 1]! * scale;
+    if (Math.abs(x - lastX) + Math.abs(y - lastY) < CORNER_PX) continue;
+    visit(x, y, false);
+    lastX = x;
+    lastY = y;
+  }
+  visit(startX, startY, false);
+}
+
+/** Edges of a shape, as the change of coverage at each pixel; and between which columns of a row there are any. */
+class Edges {
+  slopes = new Float32Array(0);
+  firstColumn = new Int32Array(0);
+  lastColumn = new Int32Array(0);
+  stride = 0;
+  #width = 0;
+  #height = 0;
+
+  /** Everything is zero between two uses. */
+  sized(width: number, height: number): this {
+    this.#width = width;
+    this.#height = height;
+    this.stride = width + 2;
+    if (this.slopes.length < this.stride * height) this.slopes = new Float32Array(this.stride * height);
+    if (this.firstColumn.length < height) {
+      this.firstColumn = new Int32Array(height);
+      this.lastColumn = new Int32Array(height);
     }
-    // A flat edge crosses several pixels of the row: each gets the part of the area that lies to its right.
-    const per = share / (high - low);
-    for (let column = first; column <= last; column++) {
-      const enter = Math.max(low, column), leave = Math.min(high, column + 1);
-      const rise = (leave - enter) * per;
-      const middle = (enter + leave) / 2 - column;
-      slopes[base + column]! += rise * (1 - middle);
-      slopes[base + column + 1]! += rise * middle;
+    this.firstColumn.fill(width, 0, height);
+    this.lastColumn.fill(-1, 0, height);
+    return this;
+  }
+
+  clear(): void {
+    const { slopes, stride, firstColumn, lastColumn } = this;
+    for (let row = 0; row < this.#height; row++) {
+      if (lastColumn[row]! >= 0) slopes.fill(0, row * stride + firstColumn[row]!, row * stride + lastColumn[row]! + 2);
+    }
+  }
+
+  add(fromX: number, fromY: number, toX: number, toY: number): void {
+    if (fromY === toY) return;
+    // Beyond either side only the height counts: where an edge goes out, the two parts are two edges.
+    for (const side of [0, this.#width]) {
+      if ((fromX - side) * (toX - side) >= 0) continue;
+      const crossing = fromY + ((toY - fromY) * (side - fromX)) / (toX - fromX);
+      this.add(fromX, fromY, side, crossing);
+      this.add(side, crossing, toX, toY);
+      return;
+    }
+    const down = fromY < toY ? 1 : -1;
+    const topX = down > 0 ? fromX : toX, topY = down > 0 ? fromY : toY;
+    const bottomX = down > 0 ? toX : fromX, bottomY = down > 0 ? toY : fromY;
+    if (bottomY <= 0 || topY >= this.#height) return;
+    const { slopes, stride, firstColumn, lastColumn } = this;
+    const width = this.#width;
+    const lean = (bottomX - topX) / (bottomY - topY);
+    const end = Math.min(this.#height, Math.ceil(bottomY));
+    for (let row = Math.max(0, Math.floor(topY)); row < end; row++) {
+      const startY = Math.max(row, topY), stopY = Math.min(row + 1, bottomY);
+      const share = (stopY - startY) * down;
+      const oneX = clampedTo(topX + (startY - topY) * lean, width), otherX = clampedTo(topX + (stopY - topY) * lean, width);
+      const low = oneX < otherX ? oneX : otherX, high = oneX < otherX ? otherX : oneX;
+      const base = row * stride;
+      const first = Math.floor(low), last = Math.floor(high);
+      if (first < firstColumn[row]!) firstColumn[row] = first;
+      if (last > lastColumn[row]!) lastColumn[row] = last;
+      if (first === last) {
+        const middle = (low + high) / 2 - first;
+        slopes[base + first]! += share * (1 - middle);
+        slopes[base + first + 1]! += share * middle;
+        continue;
+      }
+      // A flat edge crosses several pixels of the row: each gets the part of the area that lies to its right.
+      const per = share / (high - low);
+      for (let column = first; column <= last; column++) {
+        const enter = Math.max(low, column), leave = Math.min(high, column + 1);
+        const rise = (leave - enter) * per;
+        const middle = (enter + leave) / 2 - column;
+        slopes[base + column]! += rise * (1 - middle);
+        slopes[base + column + 1]! += rise * middle;
+      }
     }
   }
 }

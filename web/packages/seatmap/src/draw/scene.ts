@@ -43,6 +43,7 @@ export interface Paper {
   readonly ground: Pixel;
   readonly ink: string;
   readonly faintInk: string;
+  /** Behind names that stand over seats. */
   readonly plate: string;
   readonly stage: string;
   readonly stageInk: string;

@@ -6,8 +6,10 @@ import type { SeatLook } from "./style.js";
 /** A seat drawn once, to be put down many times: premultiplied pixels, and where its middle lies among them. */
 export interface Stamp {
   readonly width: number;
-  /** From the seat's whole pixel to the stamp's upper left one; the stamp is square. */
-  readonly offset: number;
+  readonly height: number;
+  /** From the seat's whole pixel to the stamp's upper left one. */
+  readonly left: number;
+  readonly top: number;
   readonly pixels: Uint32Array;
 }
 
@@ -39,7 +41,27 @@ export function stampOf(look: SeatLook, radius: number, shiftX: number, shiftY: 
       pixels[row * width + column] = packed(paint, look.opacity);
     }
   }
-  return { width, offset: -half, pixels };
+  return trimmed(pixels, width, half);
+}
+
+/** Without the empty rim: of a seat of two pixels it would be most of the stamp. */
+function trimmed(pixels: Uint32Array, width: number, half: number): Stamp {
+  let left = width, top = width, right = -1, bottom = -1;
+  for (let row = 0; row < width; row++) {
+    for (let column = 0; column < width; column++) {
+      if (pixels[row * width + column]! >>> 24 < 3) continue;
+      left = Math.min(left, column);
+      right = Math.max(right, column);
+      top = Math.min(top, row);
+      bottom = row;
+    }
+  }
+  if (right < 0) return { width: 0, height: 0, left: 0, top: 0, pixels: new Uint32Array(0) };
+  const kept = new Uint32Array((right - left + 1) * (bottom - top + 1));
+  for (let row = top, at = 0; row <= bottom; row++) {
+    for (let column = left; column <= right; column++) kept[at++] = pixels[row * width + column]!;
+  }
+  return { width: right - left + 1, height: bottom - top + 1, left: left - half, top: top - half, pixels: kept };
 }
 
 interface Paint {

@@ -9,6 +9,9 @@ const CSS = `
   font: 500 14px/1.4 var(--holdfast-font, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif);
   color: var(--ink); background: var(--paper); border: 1px solid var(--edge); border-radius: var(--holdfast-radius, 14px);
 }
+.bar { grid-row: 1; }
+.stage { grid-row: 2; }
+.legend { grid-row: 3; }
 .unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 button, select { font: inherit; color: inherit; }
 button { cursor: pointer; }

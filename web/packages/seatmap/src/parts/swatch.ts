@@ -32,9 +32,9 @@ export class Swatches {
     const stamp = stampOf({ ...look, size: Math.min(look.size, 1.05) }, (size / 2) * 0.86, 0.5, 0.5);
     found = new ImageData(size, size);
     const middle = Math.floor(size / 2);
-    for (let row = 0; row < stamp.width; row++) {
+    for (let row = 0; row < stamp.height; row++) {
       for (let column = 0; column < stamp.width; column++) {
-        const x = middle + stamp.offset + column, y = middle + stamp.offset + row;
+        const x = middle + stamp.left + column, y = middle + stamp.top + row;
         if (x < 0 || y < 0 || x >= size || y >= size) continue;
         const pixel = stamp.pixels[row * stamp.width + column]!;
         const alpha = pixel >>> 24;
