@@ -337,6 +337,7 @@ def test_what_cannot_be_paid_for_is_refused_and_nothing_begins(database: TestDat
 
 def test_the_test_provider_says_what_it_is_told_through_the_same_door(database: TestDatabase) -> None:
     async def scene(made: Stage) -> None:
+        await add_provider(made)
         await add_provider(made, "trial", kind="test")
         await add_provider(made)
         buyer = await made.buyer()
@@ -564,3 +565,18 @@ def test_late_money_keeps_to_the_rule_for_companions_seats(database: TestDatabas
         assert (await made.seat(3))["state"] == "available"
 
     play(database, scene, config=with_companions(theatre_config(4, 10), (0, 1), (2, 3)))
+
+
+def test_a_checkout_says_with_whom_it_can_be_paid(database: TestDatabase) -> None:
+    async def scene(made: Stage) -> None:
+        await add_provider(made)
+        await add_provider(made, "trial", kind="test")
+        await add_provider(made, "old", enabled=False)
+        buyer = await made.buyer()
+        checkout = await checkout_of(made, buyer, 0)
+        shown = (await made.client.get(f"/api/checkouts/{checkout}", headers=buyer)).json()["data"]
+        assert shown["payment_providers"] == [{"name": "stripe", "kind": "webhook"}, {"name": "trial", "kind": "test"}]
+        done = await made.post(f"/api/checkouts/{checkout}/complete", {"payment_reference": "till"})
+        assert done.json()["data"]["payment_providers"] == []
+
+    play(database, scene)

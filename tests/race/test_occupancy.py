@@ -19,9 +19,9 @@ from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.fold_occupancy import FoldOccupancy
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
+from tests.histories.model import BOOKING_MINUTES
+from tests.histories.test_holds import BOX_OFFICE, PLACES, SEATS, History, World, certain_seats, sessions, some_seats
 from tests.race.ground import Ground, changed, ground, selection
-from tests.race.model import BOOKING_MINUTES
-from tests.race.test_stateful import BOX_OFFICE, PLACES, SEATS, History, World, certain_seats, sessions, some_seats
 from tests.store.occupancy_truth import differences
 
 EXAMPLES = 100

@@ -43,6 +43,13 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """When the first of the holds ends if it does not."""
 
 
+class PaidWith(msgspec.Struct, frozen=True):
+    """A payment provider that the buyer can choose."""
+
+    name: str
+    kind: str
+
+
 class CheckoutView(msgspec.Struct, frozen=True, kw_only=True):
     id: UUID
     event_id: UUID
@@ -57,6 +64,8 @@ class CheckoutView(msgspec.Struct, frozen=True, kw_only=True):
     currency: str | None
     total_minor: int
     payment_required: bool
+    payment_providers: list[PaidWith]
+    """With which it can be paid; of one that can be paid."""
     lines: list[LineView]
     tickets: list[UUID]
     payment_id: UUID | None
@@ -81,6 +90,7 @@ def describe_checkout(
     *,
     tickets: Sequence[UUID] = (),
     refund_due: bool = False,
+    providers: Sequence[PaidWith] = (),
 ) -> CheckoutView:
     counted = kept(lines)
     status = checkout.seen_as
@@ -98,6 +108,7 @@ def describe_checkout(
         currency=checkout.currency,
         total_minor=due_minor(counted),
         payment_required=needs_payment(counted),
+        payment_providers=list(providers) if status in LIVE and needs_payment(counted) else [],
         lines=[_line(line, layout_of(line)) for line in counted],
         tickets=list(tickets),
         payment_id=checkout.payment_id,

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from holdfast.checkout.answers import CheckoutView, describe_checkout
+from holdfast.checkout.answers import CheckoutView, PaidWith, describe_checkout
 from holdfast.checkout.checkout import Checkout, Line
 from holdfast.seating.layout import Layout
 from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
 from holdfast.store.postgres import checkouts as store
 from holdfast.store.postgres.database import Transaction
+from holdfast.store.postgres.payment_providers import list_providers
 
 
 async def checkout_view(
@@ -31,6 +32,8 @@ async def checkout_views(
     lines = await store.lines_of(tx, organization_id, ids)
     tickets = await store.tickets_of(tx, organization_id, ids)
     refunds = await store.refunds_due_of(tx, organization_id, ids)
+    providers = await list_providers(tx, organization_id)
+    enabled = [PaidWith(provider.name, provider.kind.value) for provider in providers if provider.enabled]
     layouts: dict[tuple[UUID, int | None], Layout] = {}
     for checkout in checkouts:
         for line in lines[checkout.id]:
@@ -45,6 +48,7 @@ async def checkout_views(
             lambda line: layouts[checkout.event_id, line.layout_version],
             tickets=tickets[checkout.id],
             refund_due=checkout.id in refunds,
+            providers=enabled,
         )
 
     return [described(checkout) for checkout in checkouts]

@@ -56,8 +56,8 @@ class CheckoutEnded(Conflict):
     code = "checkout_not_open"
 
 
-def held_elsewhere(hold_ids: Iterable[UUID]) -> HoldInCheckout:
-    return HoldInCheckout("A hold is in a checkout already.", hold_ids=sorted(map(str, hold_ids)))
+def held_elsewhere(hold_ids: Iterable[UUID], said: str = "A hold is in a checkout already.") -> HoldInCheckout:
+    return HoldInCheckout(said, hold_ids=sorted(map(str, hold_ids)))
 
 
 def require_open(checkout: Checkout) -> None:

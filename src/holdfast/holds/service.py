@@ -360,7 +360,7 @@ class HoldsService:
                 return await run_once(self._database, call, work, HoldView)
             except CheckoutEntered:
                 continue  # now it is known which checkout to lock before the seat
-        raise held_elsewhere([hold_id])
+        raise held_elsewhere([hold_id], "This hold entered a checkout at this very moment. Please try again.")
 
     @staticmethod
     async def _leave_checkout(tx: Transaction, call: Call, row: Row) -> None:
@@ -556,4 +556,4 @@ def _require_no_checkout(rows: Iterable[Row]) -> None:
     """What is in a checkout ends with it, and stays where it is."""
     inside = [row["id"] for row in rows if row["checkout_id"] is not None]
     if inside:
-        raise held_elsewhere(inside)
+        raise held_elsewhere(inside, "What is in a checkout ends with it: it is neither extended nor moved.")

@@ -6,7 +6,7 @@ Time is in whole minutes, as there. Money is what arrived; each sum of it bought
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from tests.race.model import Hall, Hold, Owner, Seat
+from tests.histories.model import Hall, Hold, Owner, Seat
 
 SESSION_MINUTES = 30
 HEARTBEAT_MINUTES = 10

@@ -27,10 +27,10 @@ from holdfast.workers.expire_checkouts import ExpireCheckouts
 from holdfast.workers.expire_holds import ExpireHolds
 from tests.conftest import TestDatabase
 from tests.factories import theatre_config
+from tests.histories.checkout_model import PLACE_PRICE, SEAT_PRICE, CheckoutHall, Session
+from tests.histories.model import Hold, Seat
 from tests.http.payment_ground import add_provider, message, tell
-from tests.race.checkout_model import PLACE_PRICE, SEAT_PRICE, CheckoutHall, Session
 from tests.race.ground import as_owner, changed
-from tests.race.model import Hold, Seat
 from tests.stage import Stage, stage
 
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from holdfast.seating.event import EventStatus
 from holdfast.workers.expire_holds import ExpireHolds
 from tests.conftest import TestDatabase
 from tests.factories import PublishedEvent, theatre_config
+from tests.histories.model import BOOKING_MINUTES, Hall, Hold, Seat
 from tests.race.ground import Ground, changed, ground, selection
-from tests.race.model import BOOKING_MINUTES, Hall, Hold, Seat
 
 T = TypeVar("T")
 
