@@ -1,7 +1,8 @@
 import type { BackendKind, FrameReport } from "./draw/backend.js";
 import { paletteOf } from "./draw/palette.js";
 import type { Palette, Theme } from "./draw/palette.js";
-import { sectionPaints } from "./draw/section-paint.js";
+import type { SectionPaint } from "./draw/scene.js";
+import { sectionPaints, withOldWords } from "./draw/section-paint.js";
 import { Wardrobe } from "./draw/wardrobe.js";
 import type { BeforeSeatDraw } from "./draw/wardrobe.js";
 import { Feed } from "./feed/feed.js";
@@ -108,6 +109,8 @@ export class HoldfastSeatmap extends PageElement {
   #leisure: ReturnType<typeof setTimeout> | undefined;
   #asking: ReturnType<typeof setTimeout> | undefined;
   #firstFrame = false;
+  #undressed = false;
+  #paints: readonly SectionPaint[] = [];
   readonly #changedSeats = new Set<number>();
   readonly #changedSections = new Set<number>();
   readonly #media = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(prefers-reduced-motion: reduce)"].map((query) => matchMedia(query));
@@ -472,6 +475,7 @@ export class HoldfastSeatmap extends PageElement {
   /** Once a frame: what changed goes to the map and to the list. */
   #flush(): void {
     this.#asked = 0;
+    if (this.#undressed) this.#dressNow();
     const house = this.#house, built = this.#built, wardrobe = this.#wardrobe;
     if (!house || !built || !wardrobe) return;
     house.counts.recount(this.#changedSections);
@@ -482,13 +486,15 @@ export class HoldfastSeatmap extends PageElement {
     if (pointedAt && pointedAt.seat >= 0 && this.#changedSeats.has(pointedAt.seat)) this.#showTooltip(pointedAt);
     this.#changedSeats.clear();
     this.#changedSections.clear();
-    this.#paint();
+    this.#paint(false);
     this.#atLeisure();
   }
 
-  #paint(): void {
+  /** Words about what is left change with every seat: they are written at leisure, colours at once. */
+  #paint(words: boolean): void {
     const paints = sectionPaints(this.#house!, this.#palette, this.#hovered);
-    this.#built!.surface.paint(paints);
+    this.#paints = words ? paints : withOldWords(paints, this.#paints);
+    this.#built!.surface.paint(this.#paints);
   }
 
   #atLeisure(): void {
@@ -497,7 +503,8 @@ export class HoldfastSeatmap extends PageElement {
       const house = this.#house, built = this.#built;
       if (!house || !built) return;
       built.legend?.show(legendOf(house, this.#palette, this.#words, this.#money, this.#coloursByPrice));
-      built.minimap?.paint(sectionPaints(house, this.#palette, -1));
+      this.#paint(true);
+      built.minimap?.paint(this.#paints);
     }, AT_LEISURE_MS);
   }
 
@@ -510,10 +517,16 @@ export class HoldfastSeatmap extends PageElement {
     return told === "light" || told === "dark" ? told : this.#media[0]!.matches ? "dark" : "light";
   }
 
-  /** Everything that colours depend on may have changed. */
+  /** Everything that colours depend on may have changed. Geometry, prices and snapshot often come at once: dressed once. */
   #dressAll(): void {
+    this.#undressed = true;
+    this.#schedule();
+  }
+
+  #dressNow(): void {
     const built = this.#built;
     if (!built) return;
+    this.#undressed = false;
     const computed = getComputedStyle(this);
     this.#palette = paletteOf(this.#theme, this.#media[1]!.matches, (name) => computed.getPropertyValue(name));
     showPalette(built.frame, this.#palette, this.#theme);
@@ -525,7 +538,7 @@ export class HoldfastSeatmap extends PageElement {
     wardrobe.newLooks();
     built.surface.dress(this.#palette, this.#words.stage, wardrobe.looks, wardrobe.styles);
     built.surface.paint([]);
-    this.#paint();
+    this.#paint(true);
     built.list?.change(null);
     clearTimeout(this.#leisure);
     this.#leisure = undefined;
@@ -673,6 +686,7 @@ export class HoldfastSeatmap extends PageElement {
     }
     built.tooltip.hide();
     if (built.list || !this.#house) return;
+    if (this.#undressed) this.#dressNow();
     const house = this.#house;
     built.list = new SeatList(house, {
       words: this.#words,
@@ -772,7 +786,7 @@ export class HoldfastSeatmap extends PageElement {
       frame, stage, mapParts, surface, tooltip, announcer, minimap, legend, filters, zoomIn, zoomOut, mapButton, listButton, status, list: null,
     };
     this.#showPlan();
-    this.#dressAll();
+    this.#dressNow();
     this.#showFilters();
     this.#showMode();
   }
