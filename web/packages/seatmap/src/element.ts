@@ -500,12 +500,16 @@ export class HoldfastSeatmap extends PageElement {
   #atLeisure(): void {
     this.#leisure ??= setTimeout(() => {
       this.#leisure = undefined;
-      const house = this.#house, built = this.#built;
-      if (!house || !built) return;
-      built.legend?.show(legendOf(house, this.#palette, this.#words, this.#money, this.#coloursByPrice));
+      if (!this.#house || !this.#built) return;
       this.#paint(true);
-      built.minimap?.paint(this.#paints);
+      this.#explain();
     }, AT_LEISURE_MS);
+  }
+
+  #explain(): void {
+    const built = this.#built!;
+    built.legend?.show(legendOf(this.#house!, this.#palette, this.#words, this.#money, this.#coloursByPrice));
+    built.minimap?.paint(this.#paints);
   }
 
   get #coloursByPrice(): boolean {
@@ -540,9 +544,8 @@ export class HoldfastSeatmap extends PageElement {
     built.surface.paint([]);
     this.#paint(true);
     built.list?.change(null);
-    clearTimeout(this.#leisure);
-    this.#leisure = undefined;
-    this.#atLeisure();
+    // Not at leisure: a legend that came later would push the map about.
+    this.#explain();
     this.#keepAsking();
   }
 

@@ -147,7 +147,15 @@ export class Pixels {
       for (let i = row * stride + first; i <= end; i++, at++) {
         sum += slopes[i]!;
         const share = sum < 0 ? -sum : sum;
-        if (share > 0.996 && opacity === 256) data[at] = colour;
+        if (share > 0.996 && opacity === 256) {
+          // Between two edges nothing changes: the run is filled at once.
+          const start = at;
+          while (i < end && slopes[i + 1] === 0) {
+            i++;
+            at++;
+          }
+          data.fill(colour, start, at + 1);
+        }
         else if (share > 0.004) this.#lay(at, colour, ((share > 1 ? 1 : share) * opacity) | 0, data);
       }
     }
