@@ -81,17 +81,16 @@ export class HoldfastSeatmap extends PageElement {
   static readonly observedAttributes: readonly string[] = ATTRIBUTES;
 
   /** `false`, or a promise of it, is a veto. */
-  onSeatSelect: ((seat: Seat) => Verdict) | null = null;
-  onSeatDeselect: ((seat: Seat) => Verdict) | null = null;
-  onCartChange: ((cart: Cart) => void) | null = null;
+  onSeatSelect: ((seat: Seat) => Verdict) | null = before(this, "onSeatSelect");
+  onSeatDeselect: ((seat: Seat) => Verdict) | null = before(this, "onSeatDeselect");
+  onCartChange: ((cart: Cart) => void) | null = before(this, "onCartChange");
   /** `false` keeps the map where it is. */
-  onSectionClick: ((section: Section) => void | boolean) | null = null;
-  onLasso: ((seats: readonly Seat[]) => void | boolean) | null = null;
-  /** Where the token for the server comes from. */
-  token: TokenSource | null = null;
+  onSectionClick: ((section: Section) => void | boolean) | null = before(this, "onSectionClick");
+  onLasso: ((seats: readonly Seat[]) => void | boolean) | null = before(this, "onLasso");
 
   readonly #root = this.attachShadow({ mode: "open", delegatesFocus: false });
   #beforeSeatDraw: BeforeSeatDraw | null = null;
+  #token: TokenSource | null = null;
   #words: Words = ENGLISH;
   #money: MoneyWriter = moneyWriter(undefined);
   #house: House | null = null;
@@ -121,7 +120,10 @@ export class HoldfastSeatmap extends PageElement {
     for (const name of PROPERTIES) this.#upgrade(name);
     this.#build();
     for (const query of this.#media) query.addEventListener("change", this.#themeChanged);
-    this.#startFeed();
+    // The script that brought the element goes on first: it has a token to set.
+    queueMicrotask(() => {
+      if (!this.#feed) this.#startFeed();
+    });
   }
 
   disconnectedCallback(): void {
@@ -202,6 +204,16 @@ export class HoldfastSeatmap extends PageElement {
 
   get ownStates(): Readonly<Record<string, OwnState>> {
     return this.#ownStates;
+  }
+
+  /** Where the token for the server comes from. Set later than the element came into the page, it begins anew. */
+  set token(token: TokenSource | null) {
+    this.#token = token;
+    if (this.#feed) this.#startFeed();
+  }
+
+  get token(): TokenSource | null {
+    return this.#token;
   }
 
   set words(words: Partial<Words>) {
@@ -380,8 +392,8 @@ export class HoldfastSeatmap extends PageElement {
     this.#feed = null;
     const eventId = this.getAttribute("event-id");
     if (!eventId || !this.isConnected) return;
-    const { token } = this;
-    this.#feed = new Feed({ eventId, baseUrl: this.getAttribute("src") ?? "", ...(token ? { token } : {}) }, {
+    const token: TokenSource = async (renew) => (await this.#token?.(renew)) ?? null;
+    this.#feed = new Feed({ eventId, baseUrl: this.getAttribute("src") ?? "", token }, {
       geometry: (geometry) => this.#setGeometry(geometry),
       prices: (prices) => (this.prices = prices),
       snapshot: (snapshot) => (this.snapshot = snapshot),
@@ -419,7 +431,7 @@ export class HoldfastSeatmap extends PageElement {
     if (this.#house !== house) return;
     const name = house.label(ordinal);
     if (result === "selected") {
-      this.#say(`${name}: ${words.selectedNow}`);
+      this.#say(name);
       this.#cartChanged();
     } else if (result === "full") this.#say(words.selectionFull);
     else if (result === "refused") this.#say(`${name}: ${words.notAvailable}`);
@@ -804,7 +816,12 @@ export class HoldfastSeatmap extends PageElement {
   }
 }
 
-const PROPERTIES = ["words", "geometry", "prices", "holdTypes", "ownStates", "snapshot", "filter", "mode", "onBeforeSeatDraw"] as const;
+/** What was set before the element was defined would be lost under the fields of the class. */
+function before<T>(element: object, name: string): T | null {
+  return (element as Record<string, T | undefined>)[name] ?? null;
+}
+
+const PROPERTIES = ["token", "words", "geometry", "prices", "holdTypes", "ownStates", "snapshot", "filter", "mode", "onBeforeSeatDraw"] as const;
 
 interface Built {
   readonly frame: HTMLElement;

@@ -171,6 +171,59 @@ describe("the map in a browser", () => {
     expect(await cart()).toEqual([]);
   });
 
+  it("pinches with two fingers about their middle, and selects by a tap", async () => {
+    await open("house=theatre&theme=light");
+    const before = await inMap((map) => map.view!);
+    await inMap((map) => {
+      const surface = map.shadowRoot!.querySelector(".surface")!;
+      const { left, top } = surface.getBoundingClientRect();
+      const send = (type: string, pointerId: number, x: number, y: number) =>
+        surface.dispatchEvent(new PointerEvent(type, { pointerId, pointerType: "touch", clientX: left + x, clientY: top + y, bubbles: true }));
+      send("pointerdown", 1, 300, 200);
+      send("pointerdown", 2, 400, 200);
+      for (let n = 1; n <= 10; n++) {
+        send("pointermove", 1, 300 - 5 * n, 200);
+        send("pointermove", 2, 400 + 5 * n, 200);
+      }
+      send("pointerup", 1, 250, 200);
+      send("pointerup", 2, 450, 200);
+    });
+    const after = await inMap((map) => map.view!);
+    expect(after.scale / before.scale).toBeCloseTo(2, 2);
+    expect((350 - after.x) / after.scale).toBeCloseTo((350 - before.x) / before.scale, 0);
+    const seat = await inMap((map) => map.geometry!.x.findIndex((_, n) => map.seat(n)!.offered));
+    await inMap((map, n) => {
+      const surface = map.shadowRoot!.querySelector(".surface")!;
+      const { left, top } = surface.getBoundingClientRect();
+      const { scale, x, y } = map.view!;
+      // A finger is not as exact as a mouse.
+      const at = { clientX: left + map.geometry!.x[n!]! * scale + x + 3, clientY: top + map.geometry!.y[n!]! * scale + y - 3 };
+      for (const type of ["pointerdown", "pointerup"]) surface.dispatchEvent(new PointerEvent(type, { pointerId: 1, pointerType: "touch", ...at }));
+    }, seat);
+    expect(await cart()).toEqual([seat]);
+  });
+
+  it("fills the element when everything around the map is hidden", async () => {
+    await open("house=theatre&theme=light");
+    await inMap((map) => map.setAttribute("hide", "filters modes legend minimap zoom"));
+    const heights = await inMap((map) => [map.clientHeight, map.shadowRoot!.querySelector(".surface")!.clientHeight]) as [number, number];
+    expect(heights[1]).toBeGreaterThan(heights[0] - 6);
+  });
+
+  it("keeps what the page set before the element was there", async () => {
+    await open("house=theatre&theme=light");
+    const kept = await page.evaluate(() => {
+      const Seatmap = customElements.get("holdfast-seatmap")!;
+      const later = document.createElement("holdfast-later") as HTMLElement & { onCartChange: unknown; token: unknown; holdTypes: object };
+      const [callback, token] = [() => undefined, () => "t"];
+      Object.assign(later, { onCartChange: callback, token, holdTypes: { X: {} } });
+      document.body.append(later);
+      customElements.define("holdfast-later", class extends Seatmap {});
+      return [later.onCartChange === callback, later.token === token, Object.keys(later.holdTypes)];
+    });
+    expect(kept).toEqual([true, true, ["X"]]);
+  });
+
   it("is used by keyboard alone, and says where one is", async () => {
     await open("house=theatre&theme=light");
     await page.locator("holdfast-seatmap .surface").focus();
