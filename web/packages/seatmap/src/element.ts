@@ -1,10 +1,11 @@
-import type { BackendKind, FrameReport } from "./draw/backend.js";
+import type { FrameReport } from "./draw/backend.js";
 import { paletteOf } from "./draw/palette.js";
 import type { Palette, Theme } from "./draw/palette.js";
 import type { SectionPaint } from "./draw/scene.js";
 import { sectionPaints, withOldWords } from "./draw/section-paint.js";
 import { Wardrobe } from "./draw/wardrobe.js";
 import type { BeforeSeatDraw } from "./draw/wardrobe.js";
+import type { SeatmapEvents } from "./events.js";
 import { Feed } from "./feed/feed.js";
 import type { FeedStatus, TokenSource } from "./feed/feed.js";
 import { decodeGeometry } from "./geometry/decode-geometry.js";
@@ -17,13 +18,12 @@ import { House } from "./house.js";
 import type { SelectionKind } from "./house.js";
 import type { WheelKind } from "./input/wheel.js";
 import { SeatList } from "./list/seat-list.js";
-import { Announcer } from "./parts/announcer.js";
-import { build, icon, ICONS, setAttribute } from "./parts/build.js";
-import { FilterBar } from "./parts/filter-bar.js";
-import { Legend, legendOf } from "./parts/legend.js";
-import { Minimap } from "./parts/minimap.js";
+import { setAttribute } from "./parts/build.js";
+import { buildFrame, showPalette } from "./parts/frame.js";
+import type { Built, Mode } from "./parts/frame.js";
+import { legendOf } from "./parts/legend.js";
 import { stylesheet } from "./parts/stylesheet.js";
-import { Tooltip } from "./parts/tooltip.js";
+import { tooltipText } from "./parts/tooltip-text.js";
 import type { Cart, Seat } from "./seat.js";
 import { HoldTypes } from "./state/hold-types.js";
 import type { HoldTypeDisplay } from "./state/hold-types.js";
@@ -41,31 +41,6 @@ import { Surface } from "./surface.js";
 import type { Pointed } from "./surface.js";
 import { ENGLISH, moneyWriter } from "./words.js";
 import type { MoneyWriter, Words } from "./words.js";
-
-export type Mode = "map" | "list";
-
-/** Events beside the callbacks. Those that can be cancelled are a veto, as `false` from the callback is. */
-export interface SeatmapEvents {
-  /** Cancelable. */
-  seatselect: CustomEvent<{ seat: Seat }>;
-  /** Cancelable. */
-  seatdeselect: CustomEvent<{ seat: Seat }>;
-  /** A selected seat was taken by somebody else. */
-  seatlost: CustomEvent<{ seat: Seat }>;
-  cartchange: CustomEvent<Cart>;
-  /** Cancelable: without it the map shows the section. */
-  sectionclick: CustomEvent<{ section: Section }>;
-  /** Cancelable: without it the seats are selected. */
-  lasso: CustomEvent<{ seats: readonly Seat[] }>;
-  viewchange: CustomEvent<{ view: View }>;
-  feedstatus: CustomEvent<{ status: FeedStatus; detail: string }>;
-  /** What the server says of the event itself: changed, cancelled, put on sale. */
-  eventnotice: CustomEvent<{ readonly kind: string } & Record<string, unknown>>;
-  /** After every picture; does not bubble. */
-  framedrawn: CustomEvent<{ drawMs: number; drawnIn: BackendKind }>;
-  /** After the first picture of a plan. */
-  seatmapready: CustomEvent<{ drawMs: number; drawnIn: BackendKind }>;
-}
 
 const ATTRIBUTES = [
   "event-id", "src", "mode", "theme", "selection", "lasso", "color-by", "draw", "worker-url", "locale", "hide", "label",
@@ -611,37 +586,9 @@ export class HoldfastSeatmap extends PageElement {
   }
 
   #showTooltip(pointed: Pointed): void {
-    const house = this.#house!, built = this.#built!;
-    const { geometry } = house;
-    const section = geometry.sections[pointed.section];
-    if (pointed.seat < 0) {
-      if (!section) return;
-      const price = house.prices.ofSection(pointed.section);
-      const lines = [section.seat_count === 0 ? this.#words.generalAdmission : null, house.sectionWords(pointed.section)];
-      built.tooltip.show({
-        title: section.name, lines: lines.filter((line) => line !== null), look: null,
-        price: price === null ? null : this.#money(price, house.prices.currency),
-      }, pointed.at, pointed.gap, built.surface.size);
-      return;
-    }
-    const { seat: ordinal } = pointed;
-    const words = this.#words;
-    const kinds: Readonly<Record<string, string>> = {
-      wheelchair: words.wheelchair, companion: words.companion, restricted_view: words.restrictedView,
-    };
-    const kind = kinds[house.category(ordinal)];
-    const price = house.prices.ofSeat(ordinal);
-    const because = house.states.kept[ordinal] ? house.states.notOfferedBecause : null;
-    built.tooltip.show({
-      title: geometry.sections[geometry.section[ordinal]!]!.name,
-      price: price === null ? null : this.#money(price, house.prices.currency),
-      lines: [
-        `${capitalised(words.row)} ${geometry.rows[geometry.row[ordinal]!]} · ${capitalised(words.seat)} ${geometry.number[ordinal]}`,
-        ...(because ? [because] : []),
-        [kind && capitalised(kind), capitalised(house.stateWords(ordinal))].filter(Boolean).join(" · "),
-      ],
-      look: this.#wardrobe?.lookOf(ordinal) ?? null,
-    }, pointed.at, pointed.gap, built.surface.size);
+    const built = this.#built!;
+    const text = tooltipText(this.#house!, this.#words, this.#money, pointed, this.#wardrobe);
+    if (text) built.tooltip.show(text, pointed.at, pointed.gap, built.surface.size);
   }
 
   #viewed(view: View): void {
@@ -766,40 +713,14 @@ export class HoldfastSeatmap extends PageElement {
       left: () => this.#built?.listButton.focus(),
     });
     surface.element.setAttribute("aria-label", this.getAttribute("label") ?? words.map);
-    const tooltip = new Tooltip();
-    const announcer = new Announcer();
-    const minimap = hidden.has("minimap") ? null : new Minimap(words.minimap, (point) => surface.centreOn(point));
-    const legend = hidden.has("legend") ? null : new Legend(words);
-    const filters = hidden.has("filters") ? null : new FilterBar(words, (filter) => this.#setFilter(filter));
-    const tool = (label: string, path: string, click: () => void) =>
-      build("button", { type: "button", "aria-label": label, title: label, click }, icon(path));
-    const zoomIn = tool(words.zoomIn, ICONS.plus, () => surface.zoomBy(1.7));
-    const zoomOut = tool(words.zoomOut, ICONS.minus, () => surface.zoomBy(1 / 1.7));
-    const whole = tool(words.wholePlan, ICONS.whole, () => surface.wholePlan());
-    const lasso = this.hasAttribute("lasso") ? tool(words.lasso, ICONS.lasso, () => {
-      const on = lasso!.getAttribute("aria-pressed") !== "true";
-      lasso!.setAttribute("aria-pressed", String(on));
-      surface.draws = on;
-    }) : null;
-    lasso?.setAttribute("aria-pressed", "false");
-    const zoom = hidden.has("zoom") ? null : build("div", { class: "zoom", part: "zoom" },
-      lasso && build("div", { class: "zoom-group" }, lasso),
-      build("div", { class: "zoom-group" }, zoomIn, zoomOut, whole));
-    const mapParts = build("div", { class: "map-parts" },
-      surface.element, build("p", { class: "unseen", id: "map-help" }, words.mapHelp), minimap?.element, zoom, tooltip.element);
-    const mode = (label: string, path: string, to: Mode) =>
-      build("button", { type: "button", "aria-pressed": "false", click: () => (this.mode = to) }, icon(path), build("span", {}, label));
-    const mapButton = mode(words.mapMode, ICONS.map, "map"), listButton = mode(words.listMode, ICONS.list, "list");
-    const status = build("div", { class: "status", part: "status", role: "status", hidden: true });
-    const stage = build("div", { class: "stage" }, mapParts, status);
-    const bar = build("div", { class: "bar", part: "bar" }, filters?.element,
-      !hidden.has("modes") && build("div", { class: "modes", role: "group", "aria-label": `${words.mapMode} / ${words.listMode}` }, mapButton, listButton));
-    bar.hidden = hidden.has("filters") && hidden.has("modes");
-    const frame = build("div", { class: "frame", part: "frame" }, bar, stage, legend?.element, announcer.element);
-    this.#root.replaceChildren(frame);
-    this.#built = {
-      frame, stage, mapParts, surface, tooltip, announcer, minimap, legend, filters, zoomIn, zoomOut, mapButton, listButton, status, list: null,
-    };
+    const built = buildFrame(surface, words, {
+      hidden,
+      lasso: this.hasAttribute("lasso"),
+      filtered: (filter) => this.#setFilter(filter),
+      moded: (mode) => (this.mode = mode),
+    });
+    this.#root.replaceChildren(built.frame);
+    this.#built = built;
     this.#showPlan();
     this.#dressNow();
     this.#showFilters();
@@ -822,40 +743,6 @@ function before<T>(element: object, name: string): T | null {
 }
 
 const PROPERTIES = ["token", "words", "geometry", "prices", "holdTypes", "ownStates", "snapshot", "filter", "mode", "onBeforeSeatDraw"] as const;
-
-interface Built {
-  readonly frame: HTMLElement;
-  readonly stage: HTMLElement;
-  readonly mapParts: HTMLElement;
-  readonly surface: Surface;
-  readonly tooltip: Tooltip;
-  readonly announcer: Announcer;
-  readonly minimap: Minimap | null;
-  readonly legend: Legend | null;
-  readonly filters: FilterBar | null;
-  readonly zoomIn: HTMLElement;
-  readonly zoomOut: HTMLElement;
-  readonly mapButton: HTMLElement;
-  readonly listButton: HTMLElement;
-  readonly status: HTMLElement;
-  list: SeatList | null;
-}
-
-/** The parts around the map have the map's colours. */
-function showPalette(frame: HTMLElement, palette: Palette, theme: Theme): void {
-  frame.style.colorScheme = theme;
-  const control = theme === "dark" ? "#7d8ba1" : "#7a8698";
-  const names: Readonly<Record<string, string>> = {
-    "--ground": palette.ground, "--paper": palette.paper, "--ink": palette.ink, "--faint-ink": palette.faintInk,
-    "--edge": palette.edge, "--highlight": palette.highlight, "--available": palette.available,
-    "--control": palette.outlined ? palette.ink : control,
-  };
-  for (const [name, value] of Object.entries(names)) frame.style.setProperty(name, value);
-}
-
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
 
 declare global {
   interface HTMLElementTagNameMap {
