@@ -9,6 +9,7 @@ import { samePaint } from "./scene.js";
 import type { PixelBox } from "./pixels.js";
 import type { Dressing, Frame, Scene, SectionPaint } from "./scene.js";
 import { StampCache } from "./stamp.js";
+import { LARGEST } from "./style.js";
 import type { SeatLook } from "./style.js";
 
 /** Above so many changed seats the whole picture is drawn anew: putting them in one by one would take longer. */
@@ -264,7 +265,7 @@ export class Painter {
   #putBack(frame: Frame): void {
     const { x, y, radius } = this.#scene!;
     // As far as the largest stamp goes: a chosen seat's.
-    const reach = Math.ceil(radius * frame.scale * 1.24 * 1.16 + 0.5);
+    const reach = Math.ceil(radius * frame.scale * LARGEST * 1.16 + 0.5);
     for (const seat of this.#changed) {
       const atX = Math.floor(x[seat]! * frame.scale + frame.x), atY = Math.floor(y[seat]! * frame.scale + frame.y);
       const box: PixelBox = {
