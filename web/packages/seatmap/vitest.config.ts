@@ -6,6 +6,6 @@ export default defineConfig({
     // Real browsers start slowly where others use the machine, too.
     testTimeout: 40_000,
     hookTimeout: 60_000,
-    fileParallelism: false,
+    maxWorkers: 2,
   },
 });

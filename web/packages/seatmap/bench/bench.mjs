@@ -33,8 +33,15 @@ for (let round = 0; round < rounds; round++) {
     add("gap", ...gapMs);
     long.push(...longMs);
   }
-  // Throttling reaches the page's own thread: so the map draws there for this, at the size with every seat in sight.
+  await page.evaluate(() => bench.zoom(1 / 7.2));
+  for (let n = 0; n < 4; n++) await page.evaluate(() => bench.recolour(1000));
+  for (let n = 0; n < 12; n++) add("recolour, drawing in the worker", (await page.evaluate(() => bench.recolour(1000))).drawMs);
+  await devtools.send("Emulation.setCPUThrottlingRate", { rate: 4 });
+  for (let n = 0; n < 12; n++) add("recolour, page 4×", (await page.evaluate(() => bench.recolour(1000))).pageMs);
+  await devtools.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+  // Throttling reaches the page's own thread only: for the sum of both, the map draws there, with seats in sight.
   await page.evaluate(() => bench.open("main"));
+  await page.evaluate(() => bench.zoom(1.6));
   for (let n = 0; n < 4; n++) await page.evaluate(() => bench.recolour(1000));
   await devtools.send("Emulation.setCPUThrottlingRate", { rate: 4 });
   for (let n = 0; n < 12; n++) add("recolour 4×", (await page.evaluate(() => bench.recolour(1000))).pageMs);
@@ -54,12 +61,15 @@ line("pan, all seats in sight", median(found["pan, all seats"]), `95 %: ${share(
 line("pan, seats of 8 px", median(found["pan, seats of 8 px"]), `95 %: ${share(found["pan, seats of 8 px"], 0.95).toFixed(1)} ms`);
 line("pan, seats with numbers", median(found["pan, with numbers"]), `95 %: ${share(found["pan, with numbers"], 0.95).toFixed(1)} ms`);
 line("zoom (everything anew)", median(found.zoom), `95 %: ${share(found.zoom, 0.95).toFixed(1)} ms`);
-line("recolour 1,000 seats, page and drawing", median(found.recolour));
-line("the same at a quarter of the speed", median(found["recolour 4×"]), "budget: 16.7 ms");
+const worker = median(found["recolour, drawing in the worker"]);
+line("recolour 1,000 seats: the worker's drawing", worker, `four times: ${(4 * worker).toFixed(1)} ms`);
+line("  the page's part, at a quarter of the speed", median(found["recolour, page 4×"]), "budget of either thread: 16.7 ms");
+line("recolour without a worker, all in the page", median(found.recolour));
+line("  the same at a quarter of the speed", median(found["recolour 4×"]));
 line("from frame to frame while panning", median(found.gap), `95 %: ${share(found.gap, 0.95).toFixed(1)} ms`);
 console.log(`\npage blocked over 50 ms while panning: ${long.length === 0 ? "never" : long.map((ms) => `${ms.toFixed(0)} ms`).join(", ")}`);
 const met = [
-  ["recolouring within a frame at a quarter of the speed", median(found["recolour 4×"]) <= 16.7],
+  ["recolouring within a frame at a quarter of the speed (page, worker)", Math.max(median(found["recolour, page 4×"]), 4 * worker) <= 16.7],
   ["page never blocked over 50 ms while panning", long.length === 0],
 ];
 for (const [what, yes] of met) console.log(`${yes ? "met    " : "MISSED "} ${what}`);

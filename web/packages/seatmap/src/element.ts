@@ -1,9 +1,11 @@
-import type { BackendKind, FrameReport } from "./draw/backend.js";
+import type { FrameReport } from "./draw/backend.js";
 import { paletteOf } from "./draw/palette.js";
 import type { Palette, Theme } from "./draw/palette.js";
-import { sectionPaints } from "./draw/section-paint.js";
+import type { SectionPaint } from "./draw/scene.js";
+import { sectionPaints, withOldWords } from "./draw/section-paint.js";
 import { Wardrobe } from "./draw/wardrobe.js";
 import type { BeforeSeatDraw } from "./draw/wardrobe.js";
+import type { SeatmapEvents } from "./events.js";
 import { Feed } from "./feed/feed.js";
 import type { FeedStatus, TokenSource } from "./feed/feed.js";
 import { decodeGeometry } from "./geometry/decode-geometry.js";
@@ -16,13 +18,12 @@ import { House } from "./house.js";
 import type { SelectionKind } from "./house.js";
 import type { WheelKind } from "./input/wheel.js";
 import { SeatList } from "./list/seat-list.js";
-import { Announcer } from "./parts/announcer.js";
-import { build, icon, ICONS, setAttribute } from "./parts/build.js";
-import { FilterBar } from "./parts/filter-bar.js";
-import { Legend, legendOf } from "./parts/legend.js";
-import { Minimap } from "./parts/minimap.js";
+import { setAttribute } from "./parts/build.js";
+import { buildFrame, showPalette } from "./parts/frame.js";
+import type { Built, Mode } from "./parts/frame.js";
+import { legendOf } from "./parts/legend.js";
 import { stylesheet } from "./parts/stylesheet.js";
-import { Tooltip } from "./parts/tooltip.js";
+import { tooltipText } from "./parts/tooltip-text.js";
 import type { Cart, Seat } from "./seat.js";
 import { HoldTypes } from "./state/hold-types.js";
 import type { HoldTypeDisplay } from "./state/hold-types.js";
@@ -41,31 +42,6 @@ import type { Pointed } from "./surface.js";
 import { ENGLISH, moneyWriter } from "./words.js";
 import type { MoneyWriter, Words } from "./words.js";
 
-export type Mode = "map" | "list";
-
-/** Events beside the callbacks. Those that can be cancelled are a veto, as `false` from the callback is. */
-export interface SeatmapEvents {
-  /** Cancelable. */
-  seatselect: CustomEvent<{ seat: Seat }>;
-  /** Cancelable. */
-  seatdeselect: CustomEvent<{ seat: Seat }>;
-  /** A selected seat was taken by somebody else. */
-  seatlost: CustomEvent<{ seat: Seat }>;
-  cartchange: CustomEvent<Cart>;
-  /** Cancelable: without it the map shows the section. */
-  sectionclick: CustomEvent<{ section: Section }>;
-  /** Cancelable: without it the seats are selected. */
-  lasso: CustomEvent<{ seats: readonly Seat[] }>;
-  viewchange: CustomEvent<{ view: View }>;
-  feedstatus: CustomEvent<{ status: FeedStatus; detail: string }>;
-  /** What the server says of the event itself: changed, cancelled, put on sale. */
-  eventnotice: CustomEvent<{ readonly kind: string } & Record<string, unknown>>;
-  /** After every picture; does not bubble. */
-  framedrawn: CustomEvent<{ drawMs: number; drawnIn: BackendKind }>;
-  /** After the first picture of a plan. */
-  seatmapready: CustomEvent<{ drawMs: number; drawnIn: BackendKind }>;
-}
-
 const ATTRIBUTES = [
   "event-id", "src", "mode", "theme", "selection", "lasso", "color-by", "draw", "worker-url", "locale", "hide", "label",
 ] as const;
@@ -80,17 +56,16 @@ export class HoldfastSeatmap extends PageElement {
   static readonly observedAttributes: readonly string[] = ATTRIBUTES;
 
   /** `false`, or a promise of it, is a veto. */
-  onSeatSelect: ((seat: Seat) => Verdict) | null = null;
-  onSeatDeselect: ((seat: Seat) => Verdict) | null = null;
-  onCartChange: ((cart: Cart) => void) | null = null;
+  onSeatSelect: ((seat: Seat) => Verdict) | null = before(this, "onSeatSelect");
+  onSeatDeselect: ((seat: Seat) => Verdict) | null = before(this, "onSeatDeselect");
+  onCartChange: ((cart: Cart) => void) | null = before(this, "onCartChange");
   /** `false` keeps the map where it is. */
-  onSectionClick: ((section: Section) => void | boolean) | null = null;
-  onLasso: ((seats: readonly Seat[]) => void | boolean) | null = null;
-  /** Where the token for the server comes from. */
-  token: TokenSource | null = null;
+  onSectionClick: ((section: Section) => void | boolean) | null = before(this, "onSectionClick");
+  onLasso: ((seats: readonly Seat[]) => void | boolean) | null = before(this, "onLasso");
 
   readonly #root = this.attachShadow({ mode: "open", delegatesFocus: false });
   #beforeSeatDraw: BeforeSeatDraw | null = null;
+  #token: TokenSource | null = null;
   #words: Words = ENGLISH;
   #money: MoneyWriter = moneyWriter(undefined);
   #house: House | null = null;
@@ -108,6 +83,8 @@ export class HoldfastSeatmap extends PageElement {
   #leisure: ReturnType<typeof setTimeout> | undefined;
   #asking: ReturnType<typeof setTimeout> | undefined;
   #firstFrame = false;
+  #undressed = false;
+  #paints: readonly SectionPaint[] = [];
   readonly #changedSeats = new Set<number>();
   readonly #changedSections = new Set<number>();
   readonly #media = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(prefers-reduced-motion: reduce)"].map((query) => matchMedia(query));
@@ -118,7 +95,10 @@ export class HoldfastSeatmap extends PageElement {
     for (const name of PROPERTIES) this.#upgrade(name);
     this.#build();
     for (const query of this.#media) query.addEventListener("change", this.#themeChanged);
-    this.#startFeed();
+    // The script that brought the element goes on first: it has a token to set.
+    queueMicrotask(() => {
+      if (!this.#feed) this.#startFeed();
+    });
   }
 
   disconnectedCallback(): void {
@@ -199,6 +179,16 @@ export class HoldfastSeatmap extends PageElement {
 
   get ownStates(): Readonly<Record<string, OwnState>> {
     return this.#ownStates;
+  }
+
+  /** Where the token for the server comes from. Set later than the element came into the page, it begins anew. */
+  set token(token: TokenSource | null) {
+    this.#token = token;
+    if (this.#feed) this.#startFeed();
+  }
+
+  get token(): TokenSource | null {
+    return this.#token;
   }
 
   set words(words: Partial<Words>) {
@@ -377,8 +367,8 @@ export class HoldfastSeatmap extends PageElement {
     this.#feed = null;
     const eventId = this.getAttribute("event-id");
     if (!eventId || !this.isConnected) return;
-    const { token } = this;
-    this.#feed = new Feed({ eventId, baseUrl: this.getAttribute("src") ?? "", ...(token ? { token } : {}) }, {
+    const token: TokenSource = async (renew) => (await this.#token?.(renew)) ?? null;
+    this.#feed = new Feed({ eventId, baseUrl: this.getAttribute("src") ?? "", token }, {
       geometry: (geometry) => this.#setGeometry(geometry),
       prices: (prices) => (this.prices = prices),
       snapshot: (snapshot) => (this.snapshot = snapshot),
@@ -416,7 +406,7 @@ export class HoldfastSeatmap extends PageElement {
     if (this.#house !== house) return;
     const name = house.label(ordinal);
     if (result === "selected") {
-      this.#say(`${name}: ${words.selectedNow}`);
+      this.#say(name);
       this.#cartChanged();
     } else if (result === "full") this.#say(words.selectionFull);
     else if (result === "refused") this.#say(`${name}: ${words.notAvailable}`);
@@ -472,6 +462,7 @@ export class HoldfastSeatmap extends PageElement {
   /** Once a frame: what changed goes to the map and to the list. */
   #flush(): void {
     this.#asked = 0;
+    if (this.#undressed) this.#dressNow();
     const house = this.#house, built = this.#built, wardrobe = this.#wardrobe;
     if (!house || !built || !wardrobe) return;
     house.counts.recount(this.#changedSections);
@@ -482,23 +473,30 @@ export class HoldfastSeatmap extends PageElement {
     if (pointedAt && pointedAt.seat >= 0 && this.#changedSeats.has(pointedAt.seat)) this.#showTooltip(pointedAt);
     this.#changedSeats.clear();
     this.#changedSections.clear();
-    this.#paint();
+    this.#paint(false);
     this.#atLeisure();
   }
 
-  #paint(): void {
+  /** Words about what is left change with every seat: they are written at leisure, colours at once. */
+  #paint(words: boolean): void {
     const paints = sectionPaints(this.#house!, this.#palette, this.#hovered);
-    this.#built!.surface.paint(paints);
+    this.#paints = words ? paints : withOldWords(paints, this.#paints);
+    this.#built!.surface.paint(this.#paints);
   }
 
   #atLeisure(): void {
     this.#leisure ??= setTimeout(() => {
       this.#leisure = undefined;
-      const house = this.#house, built = this.#built;
-      if (!house || !built) return;
-      built.legend?.show(legendOf(house, this.#palette, this.#words, this.#money, this.#coloursByPrice));
-      built.minimap?.paint(sectionPaints(house, this.#palette, -1));
+      if (!this.#house || !this.#built) return;
+      this.#paint(true);
+      this.#explain();
     }, AT_LEISURE_MS);
+  }
+
+  #explain(): void {
+    const built = this.#built!;
+    built.legend?.show(legendOf(this.#house!, this.#palette, this.#words, this.#money, this.#coloursByPrice));
+    built.minimap?.paint(this.#paints);
   }
 
   get #coloursByPrice(): boolean {
@@ -510,10 +508,16 @@ export class HoldfastSeatmap extends PageElement {
     return told === "light" || told === "dark" ? told : this.#media[0]!.matches ? "dark" : "light";
   }
 
-  /** Everything that colours depend on may have changed. */
+  /** Everything that colours depend on may have changed. Geometry, prices and snapshot often come at once: dressed once. */
   #dressAll(): void {
+    this.#undressed = true;
+    this.#schedule();
+  }
+
+  #dressNow(): void {
     const built = this.#built;
     if (!built) return;
+    this.#undressed = false;
     const computed = getComputedStyle(this);
     this.#palette = paletteOf(this.#theme, this.#media[1]!.matches, (name) => computed.getPropertyValue(name));
     showPalette(built.frame, this.#palette, this.#theme);
@@ -525,11 +529,10 @@ export class HoldfastSeatmap extends PageElement {
     wardrobe.newLooks();
     built.surface.dress(this.#palette, this.#words.stage, wardrobe.looks, wardrobe.styles);
     built.surface.paint([]);
-    this.#paint();
+    this.#paint(true);
     built.list?.change(null);
-    clearTimeout(this.#leisure);
-    this.#leisure = undefined;
-    this.#atLeisure();
+    // Not at leisure: a legend that came later would push the map about.
+    this.#explain();
     this.#keepAsking();
   }
 
@@ -583,37 +586,9 @@ export class HoldfastSeatmap extends PageElement {
   }
 
   #showTooltip(pointed: Pointed): void {
-    const house = this.#house!, built = this.#built!;
-    const { geometry } = house;
-    const section = geometry.sections[pointed.section];
-    if (pointed.seat < 0) {
-      if (!section) return;
-      const price = house.prices.ofSection(pointed.section);
-      const lines = [section.seat_count === 0 ? this.#words.generalAdmission : null, house.sectionWords(pointed.section)];
-      built.tooltip.show({
-        title: section.name, lines: lines.filter((line) => line !== null), look: null,
-        price: price === null ? null : this.#money(price, house.prices.currency),
-      }, pointed.at, pointed.gap, built.surface.size);
-      return;
-    }
-    const { seat: ordinal } = pointed;
-    const words = this.#words;
-    const kinds: Readonly<Record<string, string>> = {
-      wheelchair: words.wheelchair, companion: words.companion, restricted_view: words.restrictedView,
-    };
-    const kind = kinds[house.category(ordinal)];
-    const price = house.prices.ofSeat(ordinal);
-    const because = house.states.kept[ordinal] ? house.states.notOfferedBecause : null;
-    built.tooltip.show({
-      title: geometry.sections[geometry.section[ordinal]!]!.name,
-      price: price === null ? null : this.#money(price, house.prices.currency),
-      lines: [
-        `${capitalised(words.row)} ${geometry.rows[geometry.row[ordinal]!]} · ${capitalised(words.seat)} ${geometry.number[ordinal]}`,
-        ...(because ? [because] : []),
-        [kind && capitalised(kind), capitalised(house.stateWords(ordinal))].filter(Boolean).join(" · "),
-      ],
-      look: this.#wardrobe?.lookOf(ordinal) ?? null,
-    }, pointed.at, pointed.gap, built.surface.size);
+    const built = this.#built!;
+    const text = tooltipText(this.#house!, this.#words, this.#money, pointed, this.#wardrobe);
+    if (text) built.tooltip.show(text, pointed.at, pointed.gap, built.surface.size);
   }
 
   #viewed(view: View): void {
@@ -673,6 +648,7 @@ export class HoldfastSeatmap extends PageElement {
     }
     built.tooltip.hide();
     if (built.list || !this.#house) return;
+    if (this.#undressed) this.#dressNow();
     const house = this.#house;
     built.list = new SeatList(house, {
       words: this.#words,
@@ -737,42 +713,16 @@ export class HoldfastSeatmap extends PageElement {
       left: () => this.#built?.listButton.focus(),
     });
     surface.element.setAttribute("aria-label", this.getAttribute("label") ?? words.map);
-    const tooltip = new Tooltip();
-    const announcer = new Announcer();
-    const minimap = hidden.has("minimap") ? null : new Minimap(words.minimap, (point) => surface.centreOn(point));
-    const legend = hidden.has("legend") ? null : new Legend(words);
-    const filters = hidden.has("filters") ? null : new FilterBar(words, (filter) => this.#setFilter(filter));
-    const tool = (label: string, path: string, click: () => void) =>
-      build("button", { type: "button", "aria-label": label, title: label, click }, icon(path));
-    const zoomIn = tool(words.zoomIn, ICONS.plus, () => surface.zoomBy(1.7));
-    const zoomOut = tool(words.zoomOut, ICONS.minus, () => surface.zoomBy(1 / 1.7));
-    const whole = tool(words.wholePlan, ICONS.whole, () => surface.wholePlan());
-    const lasso = this.hasAttribute("lasso") ? tool(words.lasso, ICONS.lasso, () => {
-      const on = lasso!.getAttribute("aria-pressed") !== "true";
-      lasso!.setAttribute("aria-pressed", String(on));
-      surface.draws = on;
-    }) : null;
-    lasso?.setAttribute("aria-pressed", "false");
-    const zoom = hidden.has("zoom") ? null : build("div", { class: "zoom", part: "zoom" },
-      lasso && build("div", { class: "zoom-group" }, lasso),
-      build("div", { class: "zoom-group" }, zoomIn, zoomOut, whole));
-    const mapParts = build("div", { class: "map-parts" },
-      surface.element, build("p", { class: "unseen", id: "map-help" }, words.mapHelp), minimap?.element, zoom, tooltip.element);
-    const mode = (label: string, path: string, to: Mode) =>
-      build("button", { type: "button", "aria-pressed": "false", click: () => (this.mode = to) }, icon(path), build("span", {}, label));
-    const mapButton = mode(words.mapMode, ICONS.map, "map"), listButton = mode(words.listMode, ICONS.list, "list");
-    const status = build("div", { class: "status", part: "status", role: "status", hidden: true });
-    const stage = build("div", { class: "stage" }, mapParts, status);
-    const bar = build("div", { class: "bar", part: "bar" }, filters?.element,
-      !hidden.has("modes") && build("div", { class: "modes", role: "group", "aria-label": `${words.mapMode} / ${words.listMode}` }, mapButton, listButton));
-    bar.hidden = hidden.has("filters") && hidden.has("modes");
-    const frame = build("div", { class: "frame", part: "frame" }, bar, stage, legend?.element, announcer.element);
-    this.#root.replaceChildren(frame);
-    this.#built = {
-      frame, stage, mapParts, surface, tooltip, announcer, minimap, legend, filters, zoomIn, zoomOut, mapButton, listButton, status, list: null,
-    };
+    const built = buildFrame(surface, words, {
+      hidden,
+      lasso: this.hasAttribute("lasso"),
+      filtered: (filter) => this.#setFilter(filter),
+      moded: (mode) => (this.mode = mode),
+    });
+    this.#root.replaceChildren(built.frame);
+    this.#built = built;
     this.#showPlan();
-    this.#dressAll();
+    this.#dressNow();
     this.#showFilters();
     this.#showMode();
   }
@@ -787,41 +737,12 @@ export class HoldfastSeatmap extends PageElement {
   }
 }
 
-const PROPERTIES = ["words", "geometry", "prices", "holdTypes", "ownStates", "snapshot", "filter", "mode", "onBeforeSeatDraw"] as const;
-
-interface Built {
-  readonly frame: HTMLElement;
-  readonly stage: HTMLElement;
-  readonly mapParts: HTMLElement;
-  readonly surface: Surface;
-  readonly tooltip: Tooltip;
-  readonly announcer: Announcer;
-  readonly minimap: Minimap | null;
-  readonly legend: Legend | null;
-  readonly filters: FilterBar | null;
-  readonly zoomIn: HTMLElement;
-  readonly zoomOut: HTMLElement;
-  readonly mapButton: HTMLElement;
-  readonly listButton: HTMLElement;
-  readonly status: HTMLElement;
-  list: SeatList | null;
+/** What was set before the element was defined would be lost under the fields of the class. */
+function before<T>(element: object, name: string): T | null {
+  return (element as Record<string, T | undefined>)[name] ?? null;
 }
 
-/** The parts around the map have the map's colours. */
-function showPalette(frame: HTMLElement, palette: Palette, theme: Theme): void {
-  frame.style.colorScheme = theme;
-  const control = theme === "dark" ? "#7d8ba1" : "#7a8698";
-  const names: Readonly<Record<string, string>> = {
-    "--ground": palette.ground, "--paper": palette.paper, "--ink": palette.ink, "--faint-ink": palette.faintInk,
-    "--edge": palette.edge, "--highlight": palette.highlight, "--available": palette.available,
-    "--control": palette.outlined ? palette.ink : control,
-  };
-  for (const [name, value] of Object.entries(names)) frame.style.setProperty(name, value);
-}
-
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+const PROPERTIES = ["token", "words", "geometry", "prices", "holdTypes", "ownStates", "snapshot", "filter", "mode", "onBeforeSeatDraw"] as const;
 
 declare global {
   interface HTMLElementTagNameMap {

@@ -10,6 +10,7 @@ import { Prices } from "./state/prices.js";
 import { FilteredSeats } from "./state/seat-filter.js";
 import { SeatStates } from "./state/seat-states.js";
 import { SectionCounts } from "./state/section-counts.js";
+import type { SectionCount } from "./state/section-counts.js";
 import { SectionStates } from "./state/section-states.js";
 import { Selection } from "./state/selection.js";
 import type { SelectionRules } from "./state/selection.js";
@@ -44,6 +45,7 @@ export class House {
   holdTypes = new HoldTypes();
   readonly #manner: HouseManner;
   readonly #companions: Map<number, number>;
+  readonly #sectionWords: { count: SectionCount; closed: boolean; words: Words; text: string }[] = [];
 
   constructor(geometry: Geometry, manner: HouseManner) {
     this.geometry = geometry;
@@ -152,7 +154,18 @@ export class House {
     return STATE_NAMES[state] === "held" && holdType ? `${name}, ${this.holdTypes.shown(holdType).displayName}` : name;
   }
 
+  /** Anew only where the count is another: counts change by the second, words of most sections do not. */
   sectionWords(sectionNo: number): string {
+    const count = this.counts.of(sectionNo);
+    const closed = this.sectionStates.has(sectionNo, "unavailable");
+    const known = this.#sectionWords[sectionNo];
+    if (known && known.count === count && known.closed === closed && known.words === this.#manner.words()) return known.text;
+    const text = this.#saidOfSection(sectionNo);
+    this.#sectionWords[sectionNo] = { count, closed, words: this.#manner.words(), text };
+    return text;
+  }
+
+  #saidOfSection(sectionNo: number): string {
     const words = this.#manner.words();
     const { available, total } = this.counts.of(sectionNo);
     if (this.sectionStates.has(sectionNo, "unavailable")) return words.closed;

@@ -1,7 +1,8 @@
 import { HoldfastSeatmap } from "./element.js";
 
 export { HoldfastSeatmap } from "./element.js";
-export type { Mode, SeatmapEvents } from "./element.js";
+export type { SeatmapEvents } from "./events.js";
+export type { Mode } from "./parts/frame.js";
 export type { Cart, Seat } from "./seat.js";
 export type { Mark, SeatLook, Shape } from "./draw/style.js";
 export type { BeforeSeatDraw } from "./draw/wardrobe.js";

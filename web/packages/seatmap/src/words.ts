@@ -41,7 +41,6 @@ export interface Words {
   readonly choose: string;
   readonly selectRow: string;
   readonly selectSection: string;
-  readonly selectedNow: string;
   readonly deselectedNow: string;
   readonly notSelected: string;
   readonly selectionFull: string;
@@ -68,7 +67,7 @@ export const ENGLISH: Words = {
   wheelchair: "wheelchair", companion: "companion", restrictedView: "restricted view",
   generalAdmission: "general admission", left: "left", of: "of", soldOut: "sold out", choose: "Choose",
   selectRow: "Select row", selectSection: "Select section",
-  selectedNow: "selected", deselectedNow: "no longer selected", notSelected: "could not be selected",
+  deselectedNow: "no longer selected", notSelected: "could not be selected",
   selectionFull: "No more seats can be selected", notAvailable: "is not available", gone: "has just been taken",
   loading: "Loading seats…", live: "Live", reconnecting: "Reconnecting…", down: "The server does not answer. Availability may be out of date.",
   noSeats: "No seats fit the filters.", seatsInside: "seats selected by drawing",

@@ -82,6 +82,9 @@ describe("looks", () => {
     const table = new StyleTable();
     expect(table.intern({ ...PLAIN_LOOK })).toBe(table.intern({ ...PLAIN_LOOK }));
     expect(table.intern({ ...PLAIN_LOOK, size: 2 })).toBe(1);
+    const wild = { ...PLAIN_LOOK, shape: "heart", mark: "constructor", size: NaN, opacity: -3 } as unknown as typeof PLAIN_LOOK;
+    expect(table.looks[table.intern(wild)]).toMatchObject({ shape: "circle", mark: "none" });
+    expect(table.looks[1]!.size).toBeLessThan(1.3);
   });
 
   it("ask the page's callback once a seat and change, never for a frame", () => {
@@ -186,9 +189,15 @@ describe("the painter", () => {
         y += Math.round((random() - 0.5) * 90);
         panning.draw(frameAt(scale, x, y));
       }
-      const anew = painterOf(wardrobe);
-      anew.draw(frameAt(scale, x, y));
-      expect(differing(panning.pixels, anew.pixels)).toBe(0);
+      // At last by single pixels: nothing after them covers what they leave out.
+      for (const [dx, dy] of [[1, 0], [0, 1], [1, 0], [-1, -1], [-1, 0], [0, -1]] as const) {
+        x += dx;
+        y += dy;
+        panning.draw(frameAt(scale, x, y));
+        const anew = painterOf(wardrobe);
+        anew.draw(frameAt(scale, x, y));
+        expect(differing(panning.pixels, anew.pixels)).toBe(0);
+      }
     }
   });
 

@@ -104,7 +104,12 @@ export class CanvasBackend implements Backend {
       this.#image = new ImageData(new Uint8ClampedArray(this.#picture.data.buffer), width, height);
     }
     this.#picture.copy(this.#painter.pixels, this.#picture.whole);
-    this.#lettering.write(this.#picture, scene, frame, this.#painter.sections, paper);
+    // Finding the fonts takes longer than drawing everything: the first picture does not wait for its names.
+    if (this.#frames > 0) this.#lettering.write(this.#picture, scene, frame, this.#painter.sections, paper);
+    else {
+      this.#stale = true;
+      this.#ask();
+    }
     this.#context.putImageData(this.#image, 0, 0);
   }
 }

@@ -3,7 +3,7 @@ import { AVAILABLE, BLOCKED, HELD } from "../state/snapshot.js";
 import { contrast, cssOf, inkOn, mixed, pixelOf } from "./colour.js";
 import type { Palette } from "./palette.js";
 import { isMark } from "./shape.js";
-import { PLAIN_LOOK } from "./style.js";
+import { LARGEST, PLAIN_LOOK } from "./style.js";
 import type { Mark, SeatLook, Shape } from "./style.js";
 
 /** Everything a look depends on. */
@@ -43,7 +43,7 @@ function stateLook(traits: SeatTraits, palette: Palette): SeatLook {
     const ink = cssOf(inkOn(pixelOf(palette.selected)));
     return traits.awaited
       ? { ...PLAIN_LOOK, shape, fill: palette.paper, stroke: palette.selected, ink: palette.selected, mark: "dot", size: 1.16, raised: true }
-      : { ...PLAIN_LOOK, shape, fill: palette.selected, stroke: palette.paper, ink, mark: "check", size: 1.24, raised: true };
+      : { ...PLAIN_LOOK, shape, fill: palette.selected, stroke: palette.paper, ink, mark: "check", size: LARGEST, raised: true };
   }
   if (traits.state === HELD) return heldLook(traits.holdType, shape, palette);
   if (traits.state === BLOCKED || traits.closed) {

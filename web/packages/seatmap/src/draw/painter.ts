@@ -5,9 +5,11 @@ import type { Pixel } from "./colour.js";
 import { NUMBERS_FROM_CSS_PX, SEATS_FROM_DEVICE_PX } from "./detail.js";
 import type { Glyphs } from "./glyphs.js";
 import { Pixels } from "./pixels.js";
+import { samePaint } from "./scene.js";
 import type { PixelBox } from "./pixels.js";
 import type { Dressing, Frame, Scene, SectionPaint } from "./scene.js";
 import { StampCache } from "./stamp.js";
+import { LARGEST } from "./style.js";
 import type { SeatLook } from "./style.js";
 
 /** Above so many changed seats the whole picture is drawn anew: putting them in one by one would take longer. */
@@ -89,7 +91,8 @@ export class Painter {
         if (edge || shown(paint, n) !== shown(old, n)) this.#staleSections.add(n);
       });
     }
-    this.#sections = sections;
+    // What is equal stays the same object, wherever it came from: whoever keeps something about it need not do it again.
+    this.#sections = sections.map((paint, n) => (before[n] && samePaint(paint, before[n]) ? before[n] : paint));
     this.#ground = ground;
   }
 
@@ -191,7 +194,7 @@ export class Painter {
     const { scale, x: moveX, y: moveY } = frame;
     const radius = scene.radius * scale;
     const set = this.#stamps.at(radius);
-    const reachPx = radius * 1.6 + 2;
+    const reachPx = radius * 1.45 + 2;
     const reach = reachPx / scale;
     const seen: Box = {
       left: (box.left - moveX) / scale - reach, right: (box.right - moveX) / scale + reach,
@@ -261,7 +264,8 @@ export class Painter {
   /** Changed seats one by one: their place is taken from the ground, then they and what overlaps it are drawn again. */
   #putBack(frame: Frame): void {
     const { x, y, radius } = this.#scene!;
-    const reach = Math.ceil(radius * frame.scale * 1.5 + 1.5);
+    // As far as the largest stamp goes: a chosen seat's.
+    const reach = Math.ceil(radius * frame.scale * LARGEST * 1.16 + 0.5);
     for (const seat of this.#changed) {
       const atX = Math.floor(x[seat]! * frame.scale + frame.x), atY = Math.floor(y[seat]! * frame.scale + frame.y);
       const box: PixelBox = {

@@ -105,10 +105,18 @@ export class Pixels {
     const { data, width } = this;
     const fromX = Math.max(0, clip.left - atX), toX = Math.min(maskWidth, clip.right - atX);
     const fromY = Math.max(0, clip.top - atY), toY = Math.min(maskHeight, clip.bottom - atY);
+    const redBlueInk = colour & 0xff00ff, greenInk = (colour >>> 8) & 0xff;
     for (let row = fromY; row < toY; row++) {
-      for (let column = fromX; column < toX; column++) {
-        const share = mask[row * maskWidth + column]!;
-        if (share) this.#lay((atY + row) * width + atX + column, colour, share + (share >> 7), data);
+      let at = (atY + row) * width + atX + fromX;
+      const end = row * maskWidth + toX;
+      for (let i = row * maskWidth + fromX; i < end; i++, at++) {
+        const cover = mask[i]!;
+        if (cover === 0) continue;
+        const share = cover + (cover >> 7), left = 256 - share;
+        const under = data[at]!;
+        const redBlue = ((Math.imul(under & 0xff00ff, left) + Math.imul(redBlueInk, share)) >>> 8) & 0xff00ff;
+        const green = ((Math.imul((under >>> 8) & 0xff, left) + Math.imul(greenInk, share)) >>> 8) & 0xff;
+        data[at] = redBlue | (green << 8) | 0xff000000;
       }
     }
   }
@@ -139,7 +147,15 @@ export class Pixels {
       for (let i = row * stride + first; i <= end; i++, at++) {
         sum += slopes[i]!;
         const share = sum < 0 ? -sum : sum;
-        if (share > 0.996 && opacity === 256) data[at] = colour;
+        if (share > 0.996 && opacity === 256) {
+          // Between two edges nothing changes: the run is filled at once.
+          const start = at;
+          while (i < end && slopes[i + 1] === 0) {
+            i++;
+            at++;
+          }
+          data.fill(colour, start, at + 1);
+        }
         else if (share > 0.004) this.#lay(at, colour, ((share > 1 ? 1 : share) * opacity) | 0, data);
       }
     }

@@ -38,6 +38,11 @@ export interface SectionPaint {
   readonly shortDetail: string;
 }
 
+export function samePaint(one: SectionPaint, other: SectionPaint): boolean {
+  return one.fill === other.fill && one.farFill === other.farFill && one.stroke === other.stroke && one.strokePx === other.strokePx &&
+    one.name === other.name && one.detail === other.detail && one.shortDetail === other.shortDetail;
+}
+
 /** The surroundings' colours, and how large things are. */
 export interface Paper {
   readonly ground: Pixel;

@@ -1,6 +1,7 @@
 import type { House } from "../house.js";
 import { mixed, pixelOf } from "./colour.js";
 import type { Palette } from "./palette.js";
+import { samePaint } from "./scene.js";
 import type { SectionPaint } from "./scene.js";
 
 /** How each section is painted: from far away by what is left of it, and by what the page says of it. */
@@ -14,7 +15,7 @@ export function sectionPaints(house: House, palette: Palette, hovered: number): 
     const closed = sectionStates.has(n, "unavailable");
     const selected = sectionStates.has(n, "selected"), highlighted = sectionStates.has(n, "highlighted");
     // In steps: a ground that changed with every single seat would have to be drawn anew each time.
-    const step = Math.ceil(share * 12) / 12;
+    const step = Math.ceil(share * 8) / 8;
     let farFill = closed || left === 0 ? taken : mixed(base, available, 0.18 + 0.5 * step);
     let fill = base;
     if (highlighted) fill = mixed(base, highlight, 0.14);
@@ -41,9 +42,11 @@ export function sectionPaints(house: House, palette: Palette, hovered: number): 
 }
 
 export function samePaints(one: readonly SectionPaint[], other: readonly SectionPaint[]): boolean {
-  return one.length === other.length && one.every((paint, n) => {
-    const before = other[n]!;
-    return paint.fill === before.fill && paint.farFill === before.farFill && paint.stroke === before.stroke &&
-      paint.strokePx === before.strokePx && paint.name === before.name && paint.detail === before.detail;
-  });
+  return one.length === other.length && one.every((paint, n) => samePaint(paint, other[n]!));
+}
+
+/** New colours with the words of before. */
+export function withOldWords(paints: readonly SectionPaint[], before: readonly SectionPaint[]): readonly SectionPaint[] {
+  if (paints.length !== before.length) return paints;
+  return paints.map((paint, n) => ({ ...paint, detail: before[n]!.detail, shortDetail: before[n]!.shortDetail }));
 }

@@ -60,6 +60,10 @@ export function markDistance(mark: Mark, x: number, y: number): number {
   return least;
 }
 
+export function isShape(text: string): text is Shape {
+  return text === "circle" || text === "square" || text === "diamond";
+}
+
 export function isMark(text: string): text is Mark {
-  return text in STROKES || text === "half" || text === "none";
+  return Object.hasOwn(STROKES, text) || text === "half" || text === "none";
 }

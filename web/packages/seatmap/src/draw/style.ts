@@ -1,3 +1,5 @@
+import { isMark, isShape } from "./shape.js";
+
 export type Shape = "circle" | "square" | "diamond";
 
 export type Mark =
@@ -28,12 +30,27 @@ export const PLAIN_LOOK: SeatLook = {
   size: 1, opacity: 1, raised: false, numbered: true,
 };
 
+/** What a seat may grow to: changed seats are put back singly, in a box of this size. */
+export const LARGEST = 1.24;
+
+/** A look may come from the page: what cannot be drawn is drawn plainly. */
+function sound(look: SeatLook): SeatLook {
+  const { shape, mark, size, opacity } = look;
+  const within = (value: number, most: number) => (value > 0 ? Math.min(value, most) : 0.01);
+  if (isShape(shape) && isMark(mark) && size > 0 && size <= LARGEST && opacity > 0 && opacity <= 1) return look;
+  return {
+    ...look, shape: isShape(shape) ? shape : "circle", mark: isMark(mark) ? mark : "none",
+    size: within(size, LARGEST), opacity: within(opacity, 1),
+  };
+}
+
 /** Looks by number: a seat carries the number of its look, and equal looks have one number. */
 export class StyleTable {
   readonly looks: SeatLook[] = [];
   readonly #known = new Map<string, number>();
 
-  intern(look: SeatLook): number {
+  intern(told: SeatLook): number {
+    const look = sound(told);
     const key = `${look.shape}|${look.fill}|${look.stroke}|${look.mark}|${look.icon}|${look.ink}|${look.size}|${look.opacity}|${look.raised}|${look.numbered}`;
     let id = this.#known.get(key);
     if (id === undefined) {

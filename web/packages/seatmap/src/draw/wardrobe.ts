@@ -97,7 +97,13 @@ export class Wardrobe {
   #asked(ordinal: number, style: number): number {
     const seat = this.#house.seat(ordinal);
     const look = this.#table.looks[style]!;
-    const answer = this.#beforeSeatDraw!({ seat, state: seat.state, style: look });
+    let answer: Partial<SeatLook> | void = undefined;
+    try {
+      answer = this.#beforeSeatDraw!({ seat, state: seat.state, style: look });
+    } catch (error) {
+      // One seat the page cannot draw must not keep all others from being drawn.
+      globalThis.reportError?.(error);
+    }
     return answer ? this.#table.intern({ ...look, ...answer }) : style;
   }
 

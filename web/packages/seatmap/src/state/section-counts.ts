@@ -26,7 +26,14 @@ export class SectionCounts {
   }
 
   recount(sectionNos: Iterable<number>): void {
-    for (const n of sectionNos) if (n < this.#counts.length) this.#counts[n] = this.#counted(n);
+    for (const n of sectionNos) {
+      const before = this.#counts[n];
+      if (!before) continue;
+      const now = this.#counted(n);
+      // The same object as long as nothing changed: whoever keeps it sees that.
+      const same = now.available === before.available && now.held === before.held && now.sold === before.sold && now.blocked === before.blocked && now.total === before.total;
+      if (!same) this.#counts[n] = now;
+    }
   }
 
   #counted(sectionNo: number): SectionCount {
