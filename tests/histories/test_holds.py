@@ -260,6 +260,14 @@ class History(RuleBasedStateMachine):
             answer = self.code(self.g.apps[0].services.seating.unblock_seats(self.g.admin, self.event.id, wanted))
             self.same(self.model.unblock(seats), answer if isinstance(answer, str) else "unblocked")
 
+    @rule()
+    def block_what_is_sold_for_a_while(self) -> None:
+        """It comes back to its sale."""
+        sold = self.model.in_state("sold")[:1]
+        if sold:
+            self.block(sold, True, False)
+            self.unblock(sold, False)
+
     # Comparing -------------------------------------------------------------------------------------------------------
     @invariant()
     def looks_the_same(self) -> None:
