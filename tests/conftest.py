@@ -77,7 +77,7 @@ def _copy_of(postgres: PostgresAddress, template: str) -> TestDatabase:
 
     async def copy() -> None:
         connection = await asyncpg.connect(postgres.dsn(OWNER, "postgres"))
-        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY WAL_LOG")
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         await connection.close()
 
     asyncio.run(copy())

@@ -28,7 +28,7 @@ from tests.race.ground import Ground, changed, ground, selection
 
 T = TypeVar("T")
 
-EXAMPLES = 300
+EXAMPLES = 200
 STEPS = 25
 SEATS = 4
 PLACES = 5
