@@ -28,7 +28,7 @@ from tests.race.ground import Ground, changed, ground, selection
 
 T = TypeVar("T")
 
-EXAMPLES = 300
+EXAMPLES = 200
 STEPS = 25
 SEATS = 4
 PLACES = 5
@@ -259,6 +259,14 @@ class History(RuleBasedStateMachine):
             wanted = [self.event.seats[n] for n in seats]
             answer = self.code(self.g.apps[0].services.seating.unblock_seats(self.g.admin, self.event.id, wanted))
             self.same(self.model.unblock(seats), answer if isinstance(answer, str) else "unblocked")
+
+    @rule()
+    def block_what_is_sold_for_a_while(self) -> None:
+        """It comes back to its sale."""
+        sold = self.model.in_state("sold")[:1]
+        if sold:
+            self.block(sold, True, False)
+            self.unblock(sold, False)
 
     # Comparing -------------------------------------------------------------------------------------------------------
     @invariant()

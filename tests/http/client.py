@@ -50,7 +50,7 @@ async def serving(app: Any, protocol: Any = "auto") -> AsyncIterator[httpx.Async
         await asyncio.sleep(0.005)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, verify=False) as client:
             yield client
     finally:
         server.should_exit = True

@@ -210,6 +210,7 @@ WITH_ID: dict[tuple[str, str], Case] = {
     ("GET", "/api/events/{event_id}/occupancy"): of_event("GET", "/occupancy"),
     ("GET", "/api/events/{event_id}/occupancy/history"): of_event("GET", "/occupancy/history"),
     ("GET", "/api/events/{event_id}/geometry"): of_event("GET", "/geometry"),
+    ("GET", "/api/events/{event_id}/hold-types"): of_event("GET", "/hold-types"),
     ("GET", "/api/events/{event_id}/migrations"): of_event("GET", "/migrations"),
     ("POST", "/api/events/{event_id}/migrations"): of_event("POST", "/migrations", {"layout_version": 2}),
     ("GET", "/api/events/{event_id}/migrations/{migration_id}"): of_migration("GET"),

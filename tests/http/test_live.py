@@ -274,6 +274,22 @@ def test_places_and_what_happens_to_the_event_are_told_too(database: TestDatabas
     run(check())
 
 
+def test_viewers_learn_of_other_colours_and_any_of_them_may_ask_for_them(database: TestDatabase) -> None:
+    async def check() -> None:
+        async with stage(database) as made:
+            buyer = await made.buyer()
+            async with viewer(made.client, made.event_id, buyer) as watching:
+                await watching.next("resync")
+                types = {"COMP": {"displayName": "Guests", "displayColor": "#a0522d", "displayIcon": "gift"}}
+                assert (await made.post("/api/organizations/config", {"holdTypes": types})).status_code == 200
+                assert (await watching.next("notice"))["kind"] == "EventHoldTypesChanged"
+                shown = await made.client.get(f"/api/events/{made.event_id}/hold-types", headers=buyer)
+                assert [one["name"] for one in shown.json()["data"]] == ["CART", "COMP", "RESERVED"]
+                assert shown.json()["data"][1] == {"name": "COMP", **types["COMP"]}
+
+    run(check())
+
+
 def test_a_change_made_by_another_process_is_seen(database: TestDatabase) -> None:
     async def check() -> None:
         async with stage(database) as one, stage(database, organization=one.first) as two:

@@ -63,6 +63,8 @@ from holdfast.store.postgres.idempotency import run_once
 from holdfast.store.postgres.sign_ins import end_sign_ins
 
 BOOTSTRAP_TTL_S = 7 * 86_400
+HOLD_TYPES_CHANGED = "EventHoldTypesChanged"
+"""To those who watch an event: what is held may be shown otherwise from now on."""
 
 Changed = Callable[[UUID], None]
 
@@ -449,6 +451,7 @@ class AccountsService:
                 call.organization_id,
                 said,
             )
+            await store.tell_events_on_sale(tx, call.organization_id, HOLD_TYPES_CHANGED)
             self._after_commit(tx, self.on_config_change, call.organization_id)
             return await self._organization_config(tx, call.organization_id)
 
@@ -486,6 +489,7 @@ class AccountsService:
                     access.tenant_id,
                     {"config": config},
                 )
+                await store.tell_events_on_sale(tx, organization_id, HOLD_TYPES_CHANGED)
                 self._after_commit(tx, self.on_config_change, organization_id)
         return _config_answer(config, None, stored=config)
 

@@ -7,9 +7,10 @@ from litestar.params import FromPath, FromQuery
 from litestar.types import ControllerRouterHandler
 
 from holdfast.http.auth import call_of, path_id
+from holdfast.http.envelope import Data
 from holdfast.http.negotiation import BINARY, JSON, accepts_gzip, names_tag, prefers_binary
 from holdfast.http.services import services
-from holdfast.live.geometry_service import Form
+from holdfast.live.geometry_service import Form, HoldTypeShown
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -47,4 +48,12 @@ async def geometry(
     return Response(body, media_type=BINARY if form is Form.BINARY else JSON, headers=headers)
 
 
-ROUTES: list[ControllerRouterHandler] = [geometry]
+@get("/api/events/{event_id:str}/hold-types", summary="How hold types are shown on the map")
+async def hold_types(request: AnyRequest, event_id: FromPath[str]) -> Data[list[HoldTypeShown]]:
+    """Name, colour and icon of each. The notice `EventHoldTypesChanged` of the live feed says when to ask again."""
+    event = path_id("event_id", event_id)
+    call = await call_of(request)
+    return Data(await services(request).geometry.hold_types(call, event))
+
+
+ROUTES: list[ControllerRouterHandler] = [geometry, hold_types]

@@ -18,7 +18,7 @@ from holdfast.http.auth import path_id, require_scope
 from holdfast.http.live_connection import RETRY, LiveConnection
 from holdfast.http.negotiation import BINARY, JSON, accepts_gzip, names_tag, prefers_binary
 from holdfast.http.problem import problem_answer, request_id_of
-from holdfast.http.services import Services, services
+from holdfast.http.services import SERVICES, Services, services
 from holdfast.kernel.errors import EventNotAvailable, EventNotFound, Refusal, Unauthorized
 from holdfast.live.codec import Frame
 from holdfast.seating.event import EventStatus
@@ -64,7 +64,7 @@ async def watched_event(found: Services, principal: Principal, event_id: str) ->
 
 
 def _services(connection: AnyRequest | AnySocket) -> Services:
-    found: Services = connection.app.state.services
+    found: Services = connection.scope[SERVICES]  # type: ignore[literal-required]
     return found
 
 

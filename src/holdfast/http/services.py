@@ -82,6 +82,10 @@ class Services:
         object.__setattr__(self, "health", Health(self.database, self.feed, self.warm))
 
 
+SERVICES = "holdfast.services"
+"""Where a request finds them in its scope: the routes are the same for every application of a process."""
+
+
 def services(request: Request[Any, Any, Any]) -> Services:
-    found: Services = request.app.state.services
+    found: Services = request.scope[SERVICES]  # type: ignore[literal-required]
     return found

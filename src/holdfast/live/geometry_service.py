@@ -48,6 +48,13 @@ class GeometryVersion:
         return sum(map(len, self.bodies.values()))
 
 
+class HoldTypeShown(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    name: str
+    display_name: str
+    display_color: str
+    display_icon: str | None
+
+
 class GeometryService:
     def __init__(self, catalogue: Catalogue, bytes_max: int = 64 * 1024 * 1024) -> None:
         """`bytes_max`: what is kept in memory; the least recently asked for goes first."""
@@ -55,6 +62,21 @@ class GeometryService:
         self._bytes_max = bytes_max
         self._kept: OrderedDict[LayoutKey, GeometryVersion] = OrderedDict()
         self._encoding: dict[LayoutKey, asyncio.Task[GeometryVersion]] = {}
+
+    async def hold_types(self, call: Call, event_id: UUID) -> list[HoldTypeShown]:
+        """How what is held or sold is shown: the same to everybody who may see the event."""
+        view = await self._catalogue.event(call.organization_id, event_id)
+        if view is None or not may_see(call, view.id, view.status):
+            raise EventNotFound
+        return [
+            HoldTypeShown(
+                name=name,
+                display_name=resolved.hold_type.display_name,
+                display_color=resolved.hold_type.display_color,
+                display_icon=resolved.hold_type.display_icon,
+            )
+            for name, resolved in sorted(view.hold_types.items())
+        ]
 
     async def of_event(self, call: Call, event_id: UUID) -> GeometryVersion:
         """For everybody who may see the event."""

@@ -11,6 +11,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from ipaddress import ip_address
 
 import httpx
@@ -44,6 +45,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return self.status_code is not None and 200 <= self.status_code < 300
 
 
+@lru_cache(maxsize=1)
+def _default_tls() -> ssl.SSLContext:
+    """Reading every authority that is trusted takes a while: once a process."""
+    return httpx.create_ssl_context()
+
+
 class Courier:
     def __init__(
         self,
@@ -60,7 +67,7 @@ class Courier:
         self._lookup = lookup or self._ask_resolver
         # A connection is used once: kept open, it would be found again by its address, whatever name it was made for.
         self._transport = httpx.AsyncHTTPTransport(
-            verify=tls or httpx.create_ssl_context(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+            verify=tls or _default_tls(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
         )
 
     async def close(self) -> None:

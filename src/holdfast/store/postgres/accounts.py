@@ -84,6 +84,17 @@ async def store_organization_config(tx: Transaction, organization_id: UUID, conf
     await tx.execute("UPDATE organizations SET config = $2::jsonb WHERE organization_id = $1", organization_id, config)
 
 
+TELL_EVENTS_ON_SALE = """
+INSERT INTO outbox (organization_id, at, kind, event_id)
+SELECT $1, holdfast_now(), $2, e.id FROM events e WHERE e.organization_id = $1 AND e.status IN ('published', 'live')
+"""
+
+
+async def tell_events_on_sale(tx: Transaction, organization_id: UUID, kind: str) -> None:
+    """Everybody who watches one of them learns of it."""
+    await tx.execute(TELL_EVENTS_ON_SALE, organization_id, kind)
+
+
 async def store_tenant_config(tx: Transaction, tenant_id: UUID, config: str) -> None:
     await tx.execute("UPDATE tenants SET config = $2::jsonb WHERE tenant_id = $1", tenant_id, config)
 
