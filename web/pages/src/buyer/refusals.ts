@@ -37,7 +37,7 @@ export function orphanRefusal(problem: Problem, wanted: readonly { id: string; l
   if (stranded.length && stranded.length + wanted.length <= roomFor) {
     const names = [...wanted.map(({ label }) => label), ...stranded.map(({ seat_id }) => seat_id)];
     names.sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
-    options.push({ seatIds: [...wanted.map(({ id }) => id), ...stranded.map(({ id }) => id)], words: `All of ${names.join(', ')}` });
+    options.push({ seatIds: [...wanted.map(({ id }) => id), ...stranded.map(({ id }) => id)], words: names.length === 2 ? `Both ${names[0]} and ${names[1]}` : `All of ${names.join(', ')}` });
   }
   return { alone: stranded.map(({ seat_id }) => seat_id), detail: problem.detail, options };
 }
