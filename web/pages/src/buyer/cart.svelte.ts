@@ -47,9 +47,9 @@ export class Cart {
     return headCount(this.holds);
   }
 
-  /** Of what ends, the first; null: nothing does. */
+  /** Of what ends by itself, the first; null: nothing does. What is in a checkout ends with that. */
   get firstEnd(): number | null {
-    const ends = this.holds.flatMap(({ endsAt }) => (endsAt === null ? [] : [endsAt]));
+    const ends = this.holds.flatMap(({ endsAt, checkoutId }) => (endsAt === null || checkoutId !== null ? [] : [endsAt]));
     return ends.length ? Math.min(...ends) : null;
   }
 
@@ -196,11 +196,6 @@ export class Cart {
     }
   }
 
-  /** Whether the time of any is over by the page's clock. */
-  isOver(now: number): boolean {
-    return this.firstEnd !== null && this.firstEnd <= now;
-  }
-
   /** What the server says of the buyer's holds. What it does not name any more, and nobody gave back, is lost. */
   async refresh(): Promise<void> {
     for (;;) {
@@ -315,7 +310,7 @@ export class Cart {
 
   #roomFor(more: number): boolean {
     if (this.count + more <= this.maxPlaces) return true;
-    this.notice = { tone: 'sorry', text: `${this.maxPlaces} places at most in one booking. Give one back first, or buy these and come again.` };
+    this.notice = { tone: 'sorry', text: `${countOf(this.maxPlaces, 'place')} at most in one booking. Give one back first, or buy these and come again.` };
     return false;
   }
 
@@ -333,7 +328,9 @@ export class Cart {
   #dropCompanions(): void {
     if (!this.companions.length) return;
     const held = new Set(this.seatIds);
-    this.companions = held.size ? this.companions.filter(({ seat_id }, n, all) => !held.has(seat_id) && all.findIndex((one) => one.seat_id === seat_id) === n) : [];
+    const known = new Set<string>();
+    const left = this.companions.filter(({ seat_id }) => held.size > 0 && !held.has(seat_id) && !known.has(seat_id) && known.add(seat_id));
+    if (left.length !== this.companions.length) this.companions = left;
   }
 
   #refused(error: unknown, wanted: readonly SeatWish[]): void {

@@ -42,7 +42,7 @@ export class Guest {
 
 /** The API as this guest; a refused token is renewed once. What was held with the old one is lost with it. */
 export class GuestApi extends Api {
-  constructor(private readonly guest: Guest, private readonly renewed: () => void = () => undefined) {
+  constructor(private readonly guest: Guest) {
     super(async () => ({ Authorization: `Bearer ${await guest.token()}` }));
   }
 
@@ -52,7 +52,6 @@ export class GuestApi extends Api {
     } catch (error) {
       if (!(error instanceof Problem) || error.status !== 401) throw error;
       await this.guest.token(true);
-      this.renewed();
       return super.ask<T>(...asking);
     }
   }

@@ -29,18 +29,6 @@ export function listed(names: readonly string[]): string {
   return names.length === 1 ? last : `${names.slice(0, -1).join(', ')} and ${last}`;
 }
 
-/** "3, 4 and 7" becomes "3–4 and 7". */
-export function numberRuns(numbers: readonly number[]): string {
-  const sorted = [...new Set(numbers)].sort((a, b) => a - b);
-  const runs: [number, number][] = [];
-  for (const number of sorted) {
-    const run = runs.at(-1);
-    if (run && number === run[1] + 1) run[1] = number;
-    else runs.push([number, number]);
-  }
-  return listed(runs.map(([from, to]) => (from === to ? `${from}` : to === from + 1 ? `${from}, ${to}` : `${from}–${to}`)));
-}
-
 export interface ZoneGroup<T extends HeldPlace> {
   readonly zoneId: string;
   readonly zone: string;

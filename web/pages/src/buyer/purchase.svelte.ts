@@ -29,6 +29,11 @@ export class Purchase {
     return this.checkout?.status === 'open' || this.checkout?.status === 'paying';
   }
 
+  /** From its beginning to its end, by the server's clock alone. */
+  get lifeS(): number {
+    return this.checkout ? (Date.parse(this.checkout.expires_at) - Date.parse(this.checkout.created_at)) / 1000 : 0;
+  }
+
   get isPaying(): boolean {
     return this.checkout?.status === 'paying';
   }
@@ -139,8 +144,7 @@ export class Purchase {
   #take(checkout: CheckoutView): void {
     this.checkout = checkout;
     const heartbeat = checkout.heartbeat;
-    const seconds = heartbeat ? Math.min(checkout.expires_in_seconds, heartbeat.holds_expire_in_seconds) : checkout.expires_in_seconds;
-    this.endsAt = this.isOpen ? this.now() + seconds * 1000 : null;
+    this.endsAt = this.isOpen ? this.now() + checkout.expires_in_seconds * 1000 : null;
     clearTimeout(this.#beat);
     if (heartbeat && this.isOpen) this.#beat = setTimeout(() => void this.#sendBeat(checkout.id), heartbeat.every_seconds * 900);
   }
@@ -150,6 +154,7 @@ export class Purchase {
     try {
       const { data } = await this.api.post<Data<CheckoutView>>(`/api/checkouts/${id}/heartbeat`);
       if (this.checkout?.id === id) this.#take(data);
+      await this.cart.refresh();
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       if (this.checkout?.id === id && error.away) this.#beat = setTimeout(() => void this.#sendBeat(id), 5_000);

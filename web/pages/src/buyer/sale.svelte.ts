@@ -55,7 +55,8 @@ export class Sale {
   #ends: (() => void)[] = [];
 
   constructor(readonly eventId: string, keeping: Keeping | null) {
-    const now = () => performance.now();
+    // Whoever reads the time sets the page's clock by it: a countdown must not begin above its length.
+    const now = () => (this.clock.now = performance.now());
     this.guest = new Guest(eventId, keeping, this.#open);
     const api = new WatchedApi(this.guest);
     this.api = api;
@@ -72,13 +73,19 @@ export class Sale {
       if (document.visibilityState === 'visible' && this.loaded === 'ready') void this.refresh();
     };
     addEventListener('hashchange', stepped);
+    addEventListener('popstate', stepped);
+    addEventListener('pageshow', seen);
     document.addEventListener('visibilitychange', seen);
     const zones = setInterval(() => {
-      if (document.visibilityState === 'visible' && this.loaded === 'ready') void this.#loadZones();
+      if (document.visibilityState !== 'visible' || this.loaded !== 'ready') return;
+      void this.#loadZones();
+      if (!this.isOnSale) void this.#loadPoster().catch(() => undefined);
     }, ZONES_EVERY_MS);
     this.#ends = [
       this.clock.start(),
       () => removeEventListener('hashchange', stepped),
+      () => removeEventListener('popstate', stepped),
+      () => removeEventListener('pageshow', seen),
       () => document.removeEventListener('visibilitychange', seen),
       () => clearInterval(zones),
       () => this.connection.close(),
@@ -90,7 +97,7 @@ export class Sale {
 
   async #load(): Promise<void> {
     try {
-      this.poster = (await this.#open.get<Data<PublicEventDetail>>(`/api/public/events/${this.eventId}`)).data;
+      await this.#loadPoster();
       const { data: event } = await this.api.get<Data<EventAnswer>>(`/api/events/${this.eventId}`);
       this.event = event;
       this.cart.maxPlaces = this.#policyNumber('max_seats_per_booking', 10);
@@ -109,6 +116,10 @@ export class Sale {
         this.refusal = error.detail;
       }
     }
+  }
+
+  async #loadPoster(): Promise<void> {
+    this.poster = (await this.#open.get<Data<PublicEventDetail>>(`/api/public/events/${this.eventId}`)).data;
   }
 
   /** All that may have changed behind the page's back. */
@@ -196,7 +207,7 @@ export class Sale {
   }
 
   // Time --------------------------------------------------------------------------------------------------------------
-  /** Of everything that is held, the first end. In a checkout that is the session's. */
+  /** Of what is held and in no checkout, the first end; of a checkout the session's own. */
   get endsAt(): number | null {
     const ends = [this.cart.firstEnd, this.purchase.isOpen ? this.purchase.endsAt : null].filter((end) => end !== null);
     return ends.length ? Math.min(...ends) : null;
