@@ -78,7 +78,7 @@ export class Sale {
     document.addEventListener('visibilitychange', seen);
     const zones = setInterval(() => {
       if (document.visibilityState !== 'visible' || this.loaded !== 'ready') return;
-      void this.#loadZones();
+      void this.loadZones();
       if (!this.isOnSale) void this.#loadPoster().catch(() => undefined);
     }, ZONES_EVERY_MS);
     this.#ends = [
@@ -102,7 +102,7 @@ export class Sale {
       this.event = event;
       this.cart.maxPlaces = this.#policyNumber('max_seats_per_booking', 10);
       this.cart.maxHoldS = this.#policyNumber('max_hold_minutes', 30) * 60;
-      await Promise.all([this.cart.refresh(), this.purchase.restore(), this.#loadZones()]);
+      await Promise.all([this.cart.refresh(), this.purchase.restore(), this.loadZones()]);
       this.loaded = 'ready';
       this.#stepped();
     } catch (error) {
@@ -125,7 +125,7 @@ export class Sale {
   /** All that may have changed behind the page's back. */
   async refresh(): Promise<void> {
     if (this.loaded !== 'ready') return;
-    await Promise.all([this.cart.refresh(), this.purchase.refresh(), this.#loadZones()]);
+    await Promise.all([this.cart.refresh(), this.purchase.refresh(), this.loadZones()]);
   }
 
   #policyNumber(field: string, otherwise: number): number {
@@ -142,7 +142,7 @@ export class Sale {
     return this.poster?.sale === 'open';
   }
 
-  async #loadZones(): Promise<void> {
+  async loadZones(): Promise<void> {
     if (!this.event?.zones?.some(({ seat_count }) => seat_count === 0)) return;
     try {
       this.zones = (await this.api.get<Page<ZoneCounts>>(`/api/events/${this.eventId}/zones`)).data;
@@ -183,7 +183,7 @@ export class Sale {
 
   async pay(): Promise<void> {
     await this.purchase.pay();
-    void this.#loadZones();
+    void this.loadZones();
     if (this.purchase.checkout?.status === 'completed' && this.purchase.tickets.length) this.go('tickets');
   }
 
