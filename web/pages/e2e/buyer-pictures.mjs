@@ -83,6 +83,7 @@ async function visit(id, size, options) {
   await page.getByText('would be left alone').waitFor();
   await shot('alone');
   await page.getByRole('button', { name: 'None of these' }).click();
+  await page.waitForTimeout(400); // the keyboard goes back to the seat, and the list with it
   await (await inList(page, /^Stalls, row H, seat 1, wheelchair/)).click();
   await page.getByText('Does somebody come with you?').waitFor();
   await shot('companion');
