@@ -1,6 +1,11 @@
 import { mount } from 'svelte';
 import '../shared/look.css';
+import './dashboard.css';
 import App from './App.svelte';
+import { followLinks } from './place.svelte';
 
 const target = document.getElementById('app');
-if (target) mount(App, { target });
+if (target) {
+  followLinks();
+  mount(App, { target });
+}
