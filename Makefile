@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint types fmt bench faults clean
+.PHONY: help setup web webtest demo test lint types fmt bench faults clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,7 +15,17 @@ setup: .venv/.ready ## Install everything into .venv (the other targets do it by
 	@scripts/setup.sh
 	@touch $@
 
-demo: setup ## Run the demo: a theatre on sale, with simulated buyers
+# As the wheel has them. Built again when a source is newer.
+web: setup src/holdfast/pages/index.html ## Build the web pages into the package
+
+src/holdfast/pages/index.html: $(shell find web -name node_modules -prune -o -name dist -prune -o -type f -print)
+	@scripts/web.sh build
+	@touch $@
+
+webtest: setup ## Test the web pages, in a real browser too
+	@scripts/web.sh test
+
+demo: web ## Run the demo: a theatre on sale, with simulated buyers
 	@$(BIN)/holdfast demo
 
 lint: setup ## Check style and form

@@ -68,6 +68,6 @@ offer_jemalloc() { # not needed: the embedded Valkey is a third quicker with it,
 
 uv=$(find_uv)
 say "installing the locked dependencies into .venv"
-UV_PROJECT_ENVIRONMENT=.venv "$uv" sync --frozen --quiet --python "$(find_python)"
+UV_PROJECT_ENVIRONMENT=.venv "$uv" sync --frozen --quiet --group web --python "$(find_python)"
 offer_jemalloc
 say "done"

@@ -66,6 +66,7 @@ def test_both_pages_are_where_people_look_for_them(shared_database: TestDatabase
             assert answer.headers["x-content-type-options"] == "nosniff"
             again = await client.get(path, headers={"If-None-Match": answer.headers["etag"]})
             assert (again.status_code, again.content) == (304, b"")
+            assert again.headers["content-security-policy"] == answer.headers["content-security-policy"]
             assert again.headers["etag"] == answer.headers["etag"]
             head = await client.head(path)
             assert (head.status_code, head.content) == (200, b"")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -37,9 +38,10 @@ from holdfast.simulation.theatre import theatre
 from holdfast.store.postgres import inventory, overview
 from holdfast.store.postgres.database import Database
 
-CART_S = 25
-CHECKOUT_MINUTES = 1
+CART_S = 60
+CHECKOUT_MINUTES = 3
 PROVIDER = "test"
+ORGANISER = "organiser@demo.example"
 MEMBERS = 3
 FRAME_S = 0.5
 LINE_S = 2.0
@@ -63,6 +65,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     member_tokens: list[str]
     guest_token: str
     seat_id: UUID
+    password: str  # of the organiser, to sign in with
 
 
 def demo(
@@ -117,6 +120,9 @@ async def _set_up(deployment: Deployment, seats: int) -> Stage:
             call,
             {"allow_vip_zones": True, "max_holds_per_user": None, "checkout_minutes": CHECKOUT_MINUTES},
         )
+        password = secrets.token_urlsafe(9)
+        await accounts.create_user(call, role=Role.ADMIN, email=ORGANISER, display_name="Organiser")
+        await application.services.sign_ins.set_password_as_operator(made.organization_id, ORGANISER, password)
         await application.services.payments.providers.put(call, PROVIDER, ProviderAsked(kind=ProviderKind.TEST))
         venue = await seating.create_venue(call, "Grand Theatre")
         config = msgspec.json.encode(theatre(seats))
@@ -151,6 +157,7 @@ async def _set_up(deployment: Deployment, seats: int) -> Stage:
             member_tokens=[member.token for member in members],
             guest_token=(await accounts.issue_guest_token(event.id)).token,
             seat_id=view.layout.seat_uuid(view.layout.seat_count - 1),
+            password=password,
         )
 
 
@@ -211,6 +218,9 @@ class _Show:
         _write(folder / SCRIPT_FILE, f"#!/bin/sh\n{curl}\necho\n", 0o700)
         say = self._console.print
         say(f"[bold]Holdfast is serving on {self.url}[/bold] (data: {folder}, pid {os.getpid()})", soft_wrap=True)
+        say(f"  buy a ticket          {self.url}/e/{stage.event_id}", soft_wrap=True)
+        say(f"  organise              {self.url}/dashboard", soft_wrap=True)
+        say(f"  sign in with          {ORGANISER}  {stage.password}", soft_wrap=True)
         say(f"  the API, described    {self.url}/docs", soft_wrap=True)
         say(f"  administrator's token {token_file}", soft_wrap=True)
         say(f"  event                 {stage.event_id}", soft_wrap=True)
@@ -221,6 +231,8 @@ class _Show:
     def _pointers(self) -> list[tuple[str, str]]:
         folder = self._deployment.data
         return [
+            ("buy a ticket", f"{self.url}/e/{self._stage.event_id}"),
+            ("organise", f"{self.url}/dashboard  ({ORGANISER}, {self._stage.password})"),
             ("the API, described", f"{self.url}/docs"),
             ("hold a seat yourself", f"sh {folder / SCRIPT_FILE}"),
             ("administrator's token", str(folder / TOKEN_FILE)),

@@ -127,12 +127,13 @@ def _send(request: AnyRequest, file: PageFile) -> ASGIApp:
     headers = [(b"etag", tag.encode()), (b"cache-control", file.cached)]
     if file.packed:
         headers.append((b"vary", b"accept-encoding"))
+    if file.kind.startswith((b"text/html", b"text/javascript")):
+        # A worker lives under the policy that its own script came with. With 304, too: a browser puts the headers of that
+        # over those it kept, and without this one the API's own would forbid the page everything.
+        headers.append((b"content-security-policy", PAGE_POLICY))
     if names_tag(request.headers.get("if-none-match", ""), tag):
         return _Bytes(304, headers, None)
     headers.append((b"content-type", file.kind))
-    if file.kind.startswith((b"text/html", b"text/javascript")):
-        # A worker lives under the policy that its own script came with.
-        headers.append((b"content-security-policy", PAGE_POLICY))
     if coding is None:
         return _Bytes(200, headers, file.plain)
     return _Bytes(200, [*headers, (b"content-encoding", coding.encode())], file.packed[coding])

@@ -14,8 +14,8 @@ def theatre(seats: int) -> dict[str, Any]:
     balcony = int(seats * BALCONY_SHARE)
     vip = max(4, int(seats * VIP_SHARE))
     stalls = _block("stalls", "Stalls", seats - balcony - vip, top=120, prefix="", pairs=WHEELCHAIR_PAIRS)
-    gallery = _block("balcony", "Balcony", balcony, top=900, prefix="BAL-", pairs=2)
-    boxes = _block("boxes", "Boxes", vip, top=60, prefix="BOX-", pairs=0)
+    gallery = _block("balcony", "Balcony", balcony, top=_behind(stalls), prefix="BAL-", pairs=2)
+    boxes = _block("boxes", "Boxes", vip, top=_behind(gallery), prefix="BOX-", pairs=0)
     boxes |= {"zone_type": "vip_reserved", "access_mode": "membership_tier", "required_tier": "gold"}
     pit = {
         "zone_id": "pit",
@@ -55,6 +55,12 @@ def _block(zone_id: str, name: str, count: int, *, top: int, prefix: str, pairs:
         "rows": rows,
         "seats": seats,
     }
+
+
+def _behind(block: dict[str, Any]) -> int:
+    """Where the next block begins, with a passage between."""
+    last: int = block["seats"][-1]["coordinates"]["y"]
+    return last + 90
 
 
 def _row_lengths(count: int) -> list[int]:
