@@ -127,12 +127,13 @@ def _send(request: AnyRequest, file: PageFile) -> ASGIApp:
     headers = [(b"etag", tag.encode()), (b"cache-control", file.cached)]
     if file.packed:
         headers.append((b"vary", b"accept-encoding"))
+    if file.kind.startswith((b"text/html", b"text/javascript")):
+        # A worker lives under the policy that its own script came with. A 304 says it too: browsers take its headers over
+        # into the page they kept, and the API's policy would leave it blank.
+        headers.append((b"content-security-policy", PAGE_POLICY))
     if names_tag(request.headers.get("if-none-match", ""), tag):
         return _Bytes(304, headers, None)
     headers.append((b"content-type", file.kind))
-    if file.kind.startswith((b"text/html", b"text/javascript")):
-        # A worker lives under the policy that its own script came with.
-        headers.append((b"content-security-policy", PAGE_POLICY))
     if coding is None:
         return _Bytes(200, headers, file.plain)
     return _Bytes(200, [*headers, (b"content-encoding", coding.encode())], file.packed[coding])
