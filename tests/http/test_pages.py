@@ -68,6 +68,7 @@ def test_both_pages_are_where_people_look_for_them(shared_database: TestDatabase
             assert (again.status_code, again.content) == (304, b"")
             assert again.headers["content-security-policy"] == answer.headers["content-security-policy"]
             assert again.headers["etag"] == answer.headers["etag"]
+            assert again.headers["content-security-policy"] == policy, "browsers take it over into the page they kept"
             head = await client.head(path)
             assert (head.status_code, head.content) == (200, b"")
             assert head.headers["content-length"] == str(len(answer.content))
