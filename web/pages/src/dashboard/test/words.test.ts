@@ -51,4 +51,5 @@ describe('time', () => {
 test('names of programs, for people', () => {
   expect(inWords('zone_access_denied')).toBe('Zone access denied');
   expect(inWords('COMP')).toBe('Comp');
+  expect(inWords('SeatHold')).toBe('Seat hold');
 });

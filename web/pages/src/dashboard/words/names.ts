@@ -1,8 +1,8 @@
 /** Names that programs use, as people say them. */
 
-/** "SEAT_RESERVED", "zone_access_denied" → "Seat reserved", "Zone access denied" */
+/** "SEAT_RESERVED", "zone_access_denied", "SeatHold" → "Seat reserved", "Zone access denied", "Seat hold" */
 export function inWords(name: string): string {
-  const words = name.replaceAll(/[_-]+/g, ' ').trim().toLowerCase();
+  const words = name.replaceAll(/([a-z])([A-Z])/g, '$1 $2').replaceAll(/[_-]+/g, ' ').trim().toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
