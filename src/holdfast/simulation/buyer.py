@@ -161,12 +161,13 @@ class Buyer:
         if done is None:
             return
         tickets: list[str] = done.data["tickets"]
-        crowd.tickets.append(tickets)
         crowd.sold_seats += len(tickets)
-        if crowd.api_key is not None and chance.random() < crowd.manner.arrive:
-            for ticket in tickets:
-                where = f"/api/events/{crowd.event_id}/admissions"
-                await self._ask("arrive", "POST", where, {"ticket_id": ticket, "gate": "Main"}, api_key=crowd.api_key)
+        if crowd.api_key is None or chance.random() >= crowd.manner.arrive:
+            crowd.tickets.append(tickets)  # and perhaps brought back
+            return
+        for ticket in tickets:
+            where = f"/api/events/{crowd.event_id}/admissions"
+            await self._ask("arrive", "POST", where, {"ticket_id": ticket, "gate": "Main"}, api_key=crowd.api_key)
 
     async def _buy(self, api_key: str) -> None:
         """At the box office: locked, paid, sold. Or somebody brings tickets back."""
