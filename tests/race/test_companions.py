@@ -195,9 +195,12 @@ def test_control_without_the_threshold_in_the_condition_strangers_get_kept_seats
 def test_control_without_the_lock_a_seat_is_taken_while_its_wheelchair_seat_is(database: TestDatabase) -> None:
     async def run() -> None:
         async with house(database, changed("lock_companions", (LOCK, ""))) as g:
-            await together(g, 12)
-            faults, _ = await judged(g)
-            assert any("without a look" in fault for fault in faults)
+            for _ in range(10):  # whether the two meet is chance
+                await together(g, 12)
+                faults, _ = await judged(g)
+                if any("without a look" in fault for fault in faults):
+                    return
+            raise AssertionError("nobody got a seat while its wheelchair seat was being taken")
 
     asyncio.run(run())
 

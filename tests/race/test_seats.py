@@ -160,7 +160,10 @@ def test_overlapping_carts_never_deadlock(database: TestDatabase) -> None:
 def test_control_without_an_order_of_locking_there_are_deadlocks(database: TestDatabase) -> None:
     # And they are retried: the carts are whole all the same.
     anyhow = (AS_GIVEN, "AND c.n <> ALL (v_later) ORDER BY md5(c.hold_id::text)) c")
-    assert asyncio.run(deadlocks_among_carts(database, anyhow)) > 0
+    for _ in range(8):  # whether two of them meet is chance
+        if asyncio.run(deadlocks_among_carts(database, anyhow)) > 0:
+            return
+    raise AssertionError("nobody ever waited for each other")
 
 
 # Limits -------------------------------------------------------------------------------------------------------------
