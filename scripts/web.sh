@@ -5,6 +5,11 @@ set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 PATH="$PWD/.venv/bin:$PATH"
+# Node trusts the authorities it was built with; here it trusts those of the system too, as everything else does.
+authorities=/etc/ssl/certs/ca-certificates.crt
+if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -r "$authorities" ]; then
+  export NODE_EXTRA_CA_CERTS=$authorities
+fi
 
 say() { echo "web: $*" >&2; }
 
