@@ -3,7 +3,8 @@
 `Application.open` connects and starts what the process needs; `.asgi` is what a server serves; `.close` ends it in order.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -117,8 +118,16 @@ class Application:
     duties: Duties
     courier: Courier
     deliver_webhooks: DeliverWebhooks | None
-    asgi: ASGIApp = field(repr=False)
-    protocol: type[HttpToolsProtocol] = field(repr=False)  # the connection class for the server
+
+    @cached_property
+    def asgi(self) -> ASGIApp:
+        """Made when it is first served: commands and workers have no use for the routes."""
+        return build_api(self.services)
+
+    @cached_property
+    def protocol(self) -> type[HttpToolsProtocol]:
+        """The connection class for the server."""
+        return reserve_protocol(self.services)
 
     @classmethod
     async def open(cls, settings: Settings, *, work: bool = True, serve: bool = True) -> "Application":
@@ -233,7 +242,6 @@ class Application:
             warm_writer.start()
         combiner.start()
         duties.start()
-        asgi = build_api(services)
         return cls(
             settings=settings,
             database=database,
@@ -252,8 +260,6 @@ class Application:
             duties=duties,
             courier=courier,
             deliver_webhooks=deliver,
-            asgi=asgi,
-            protocol=reserve_protocol(services),
         )
 
     async def close(self) -> None:

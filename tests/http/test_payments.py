@@ -9,6 +9,7 @@ import pytest
 from holdfast.insight.invariants import check_event
 from holdfast.kernel.ids import new_id
 from holdfast.payments.settlement import engine_call
+from holdfast.workers.expire_checkouts import ExpireCheckouts
 from holdfast.workers.expire_holds import ExpireHolds
 from holdfast.workers.settle_payments import SettlePayments
 from tests.checkouts import checkout_of
@@ -578,5 +579,32 @@ def test_a_checkout_says_with_whom_it_can_be_paid(database: TestDatabase) -> Non
         assert shown["payment_providers"] == [{"name": "stripe", "kind": "webhook"}, {"name": "trial", "kind": "test"}]
         done = await made.post(f"/api/checkouts/{checkout}/complete", {"payment_reference": "till"})
         assert done.json()["data"]["payment_providers"] == []
+
+    play(database, scene)
+
+
+KEEP = {"KEEP": {"validStates": ["LOCKED"], "ttlSeconds": None, "releaseApi": "ADMIN,API", "paymentRequired": True}}
+
+
+def test_late_money_does_not_buy_a_hold_that_is_in_another_checkout_by_now(database: TestDatabase) -> None:
+    """Without an end it outlived the first one, and entered a second."""
+
+    async def scene(made: Stage) -> None:
+        await add_provider(made)
+        assert (await made.post("/api/organizations/config", {"holdTypes": KEEP})).status_code == 200
+        held = (await made.hold(made.admin, 0, holdType="KEEP")).json()["data"]["holds"][0]["hold_id"]
+        path = f"/api/events/{made.event_id}/checkouts"
+        first = (await made.post(path, {"hold_ids": [held]})).json()["data"]["id"]
+        await made.sql("UPDATE checkout_lines SET price_minor = 2500")
+        await made.advance_clock(1_801)
+        await ExpireCheckouts(made.app.database).once()
+        second = (await made.post(path, {"hold_ids": [held]})).json()["data"]
+        assert second["lines"][0]["status"] == "active"
+        assert (await tell(made, message(first))).status_code == 200
+        assert await money(made) == [("pi_1", "refund_due", "seats_taken")]
+        assert await status_of(made, first) == "expired"
+        assert await status_of(made, second["id"]) == "open"
+        shown = (await made.client.get(f"/api/checkouts/{second['id']}", headers=made.admin)).json()["data"]
+        assert shown["lines"][0]["status"] == "active"
 
     play(database, scene)

@@ -395,6 +395,20 @@ def test_leaving_and_taking_accessible_seats_is_said_and_the_companions_seat_fol
     run(database, test)
 
 
+def test_whoever_changed_zones_leaves_from_the_new_one(database: TestDatabase) -> None:
+    async def test(made: Stage) -> None:
+        (ticket,) = await sold(made, 5)
+        gate = f"/api/events/{made.event_id}/admissions"
+        for scan in ({"ticket_id": ticket}, {"ticket_id": ticket, "direction": "out"}):
+            assert (await made.post(gate, scan)).json()["data"]["outcome"] == "admit"
+            if "direction" not in scan:
+                await exchange(made, ticket, zone_id="pit")
+                assert await attendance(made) == {0: (0, 0), 1: (1, 1)}
+        assert await attendance(made) == {0: (0, 0), 1: (0, 1)}
+
+    run(database, test)
+
+
 def test_whoever_is_inside_counts_in_the_zone_of_their_new_place(database: TestDatabase) -> None:
     async def test(made: Stage) -> None:
         first, second = await sold(made, 5, 6)

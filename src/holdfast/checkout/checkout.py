@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.accounts.principal import Call
 from holdfast.holds.lifecycle import HoldStatus
 
 
@@ -108,3 +109,9 @@ def needs_payment(lines: Sequence[Line]) -> bool:
 def not_fresh(lines: Sequence[Line]) -> list[Line]:
     """Those that cannot be converted."""
     return [line for line in lines if line.status is not HoldStatus.ACTIVE]
+
+
+def may_see(call: Call, user_id: UUID | None) -> bool:
+    """Whoever owns the checkout, and staff. To anybody else there is no such checkout."""
+    who = call.principal
+    return who.is_staff or (who.user_id is not None and who.user_id == user_id)

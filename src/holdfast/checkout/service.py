@@ -6,7 +6,7 @@ from uuid import UUID
 
 from holdfast.accounts.principal import Call, require_staff
 from holdfast.checkout.answers import CheckoutPage, CheckoutView, Opened
-from holdfast.checkout.checkout import Checkout, CheckoutStatus, Line, PricedHold, kept
+from holdfast.checkout.checkout import Checkout, CheckoutStatus, Line, PricedHold, kept, may_see
 from holdfast.checkout.ending import end_holds
 from holdfast.checkout.reading import checkout_view, checkout_views
 from holdfast.checkout.refusals import (
@@ -322,12 +322,6 @@ class CheckoutService:
             "currency": shown.currency,
         }
         await trail.write_audit(tx, call, action, "Checkout", shown.id, event_id=shown.event_id, changes=changes)
-
-
-def may_see(call: Call, user_id: UUID | None) -> bool:
-    """Its owner, and staff. To anybody else there is no such checkout."""
-    who = call.principal
-    return who.is_staff or (who.user_id is not None and who.user_id == user_id)
 
 
 def require_free(rows: Sequence[Row]) -> None:

@@ -7,7 +7,16 @@ import msgspec
 
 from holdfast.accounts.principal import Call, require_staff
 from holdfast.checkout.answers import CheckoutView
-from holdfast.checkout.checkout import Checkout, CheckoutStatus, Line, due_minor, kept, needs_payment, not_fresh
+from holdfast.checkout.checkout import (
+    Checkout,
+    CheckoutStatus,
+    Line,
+    due_minor,
+    kept,
+    may_see,
+    needs_payment,
+    not_fresh,
+)
 from holdfast.checkout.reading import checkout_view
 from holdfast.checkout.refusals import CheckoutExpired, CheckoutPaying, HoldsExpired, NoHolds
 from holdfast.kernel.crash_points import reach
@@ -179,7 +188,7 @@ class PaymentsService:
         async with self._database.transaction(call.organization_id) as tx:
             payment = await self._payment(tx, call, payment_id)
             checkout = await find_checkout(tx, call.organization_id, payment.checkout_id)
-            if checkout is None or not _may_see(call, checkout):
+            if checkout is None or not may_see(call, checkout.user_id):
                 raise PaymentNotFound
             known = await providers.find_secrets(tx, call.organization_id, payment.provider)
         if known is None or known.kind is not ProviderKind.TEST:
@@ -200,7 +209,7 @@ class PaymentsService:
             return known
         async with self._database.transaction(call.organization_id) as tx:
             checkout = await find_checkout(tx, call.organization_id, checkout_id)
-            if checkout is None or not _may_see(call, checkout):
+            if checkout is None or not may_see(call, checkout.user_id):
                 raise CheckoutNotFound
             waiting = await store.payments_of_checkout(tx, call.organization_id, checkout_id, PaymentStatus.RECEIVED)
         if asked.payment_reference is not None:
@@ -332,7 +341,7 @@ class PaymentsService:
     async def _locked(self, tx: Transaction, call: Call, checkout_id: UUID) -> tuple[Checkout, list[Line]]:
         """The caller's checkout, which nobody else decides about now, and what is kept in it."""
         checkout = await lock_checkout(tx, call.organization_id, checkout_id)
-        if checkout is None or not _may_see(call, checkout):
+        if checkout is None or not may_see(call, checkout.user_id):
             raise CheckoutNotFound
         return checkout, kept(await find_lines(tx, call.organization_id, checkout_id))
 
@@ -363,11 +372,6 @@ class PaymentsService:
             actor=call.principal.actor.value,
             user_id=call.principal.user_id,
         )
-
-
-def _may_see(call: Call, checkout: Checkout) -> bool:
-    who = call.principal
-    return who.is_staff or (who.user_id is not None and who.user_id == checkout.user_id)
 
 
 def _require_living(checkout: Checkout, lines: Sequence[Line], *, late: bool = False) -> None:
