@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from holdfast.checkout.answers import CheckoutView, PaidWith, describe_checkout
-from holdfast.checkout.checkout import Checkout, Line
+from holdfast.checkout.checkout import LIVE, Checkout, Line
 from holdfast.seating.layout import Layout
 from holdfast.seating.view import EventView
 from holdfast.store.catalogue import Catalogue
@@ -32,7 +32,9 @@ async def checkout_views(
     lines = await store.lines_of(tx, organization_id, ids)
     tickets = await store.tickets_of(tx, organization_id, ids)
     refunds = await store.refunds_due_of(tx, organization_id, ids)
-    providers = await list_providers(tx, organization_id)
+    # What is over is paid by nobody: lists of old checkouts need not know.
+    payable = any(checkout.seen_as in LIVE for checkout in checkouts)
+    providers = await list_providers(tx, organization_id) if payable else []
     enabled = [PaidWith(provider.name, provider.kind.value) for provider in providers if provider.enabled]
     layouts: dict[tuple[UUID, int | None], Layout] = {}
     for checkout in checkouts:
